@@ -14,7 +14,7 @@ struct page {
 	unsigned	 users;
 	uint64_t	 left;		/* the how manieth to be given back */
 	char		*name;
-	/* NULL, or what it had when its present owner got it. */
+	/* NULL, or its counts when its present owner got it. */
 	struct account_sum *before;
 };
 
@@ -150,7 +150,7 @@ void account_book_put(struct account_book *b, struct account *a)
 	mutex_unlock(&b->lock);
 }
 
-/* Sums up the page, without the lock but for what that guards. */
+/* Sums up the page; takes the lock only for the fields that it guards. */
 static void page_tell(struct account_book *b, struct page *p,
 		      account_book_fn *fn, void *arg)
 {

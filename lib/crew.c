@@ -8,8 +8,8 @@
  * are quick take few threads, and a thousand that hang, also with quick ones
  * between them, delay the next one by a fraction of a second.
  *
- * Threads without a job lie on a stack: the last one in gets the next job, so
- * that those at the bottom come to their end.
+ * Threads without a job lie on a stack: the last one in gets the next job, and
+ * the ones at the bottom end.
  */
 #include "lib/crew.h"
 
@@ -72,7 +72,7 @@ static struct crew_job *first_job(void)
 	return !soon || (later && later->due < soon->due) ? later : soon;
 }
 
-/* Behind those that are due before: as a rule that is the end. */
+/* Behind earlier ones: as a rule that is the end. */
 static void list_job(struct cds_list_head *list, struct crew_job *job,
 		     uint64_t due)
 {

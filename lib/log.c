@@ -112,7 +112,7 @@ static void write_first(void)
 
 /*
  * The lock is not taken: the thread that dies may hold it.  The log's thread
- * may still write, too.  A line may come twice, or half, but each comes.
+ * can also still write.  A line may come twice, or half, but each comes.
  */
 void log_rescue(void)
 {
@@ -139,7 +139,7 @@ static void die(int sig)
 	signal(SIGALRM, SIG_DFL);
 	alarm(STOP_S);		/* a write may still wait */
 	log_rescue();
-	raise(sig);		/* for those that somebody sent */
+	raise(sig);		/* for signals that a process sent */
 }
 
 static void catch_deaths(void)
@@ -176,7 +176,7 @@ int log_start(void)
 	queue.stops = false;
 	queue.runs = true;
 	mutex_unlock(&queue.lock);
-	if (!SANITIZED)			/* it has handlers of its own */
+	if (!SANITIZED)			/* it has other handlers */
 		catch_deaths();
 	err = thread_start(&queue.thread, "log", write_lines, NULL);
 	mutex_lock(&queue.lock);

@@ -148,7 +148,7 @@ static bool send_line(const char *line, size_t n, int flags)
 		      sizeof(sink.addr)) == (ssize_t)n;
 }
 
-/* Where nobody takes the datagrams, standard error may be read. */
+/* If the datagrams are not received, standard error may be read. */
 static void write_plain(const char *line, size_t n)
 {
 	const char *mark = sink.to == LOG_TO_JOURNAL ? "\nMESSAGE=" : "]: ";
@@ -163,7 +163,7 @@ static void write_plain(const char *line, size_t n)
 		return;
 }
 
-/* One write, so that lines of several threads don't mix. */
+/* One write: lines of several threads must not mix. */
 void log_sink_write(const char *line, size_t n)
 {
 	if (sink.to == LOG_TO_STDERR) {

@@ -39,8 +39,8 @@
 #define MAX_EVENTS	64
 #define TICK_NS		(16ull * 1000 * 1000)
 #define WHEEL_SLOTS	1024
-/* Giving way took so long: somebody else had work.  Then, for a while, there
- * are no more spins. */
+/* Giving way took so long: somebody else had work.  Then it does not spin for a
+ * while. */
 #define CROWDED_NS	(50ull * 1000)
 #define CROWDED_FOR_NS	(20ull * 1000 * 1000)
 /* While sources are busy, descriptors are looked at this seldom. */

@@ -185,7 +185,7 @@ void machine_limit(const char *root, struct machine *m)
 
 static struct machine share;
 
-/* Those that the process is bound to; or all that there are. */
+/* The processors that the process is bound to; or all of them. */
 static uint64_t count_processors(void)
 {
 	long online = sysconf(_SC_NPROCESSORS_ONLN);

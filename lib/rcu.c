@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * rcu - what is done after a grace period.
+ * rcu - work after a grace period.
  *
  * Pollers run whole operations in one section.  While they do, a grace period
  * inspects them again each time that one of them leaves a section, and each

@@ -80,9 +80,9 @@ int mount_dump(struct rpc_call *call)
 }
 
 /*
- * exportnode and groupnode, section 5.2.5: the entry of a directory stays
- * open while clients of the same one come.  A directory for everyone has no
- * groups, as with the kernel's server; one that names nobody else has "*".
+ * exportnode and groupnode, section 5.2.5: the entry of a directory stays open
+ * while clients of the same one come.  A directory for everyone has no groups,
+ * as with the kernel's server; one without other clients has "*".
  */
 static void put_client(void *arg, const char *path, const char *client,
 		       bool everyone)

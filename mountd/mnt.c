@@ -245,7 +245,7 @@ int mount_end_mnt3(struct rpc_call *call, int err)
 		end_mount(call, NULL, NULL);
 	printable(a->path, shown, sizeof(shown));
 	if (err == -ECANCELED) {
-		;			/* nobody is told */
+		;			/* not reported */
 	} else if (err == -ETIMEDOUT) {
 		stat_inc(mount_put_off);
 		log_limited(LOG_LEVEL_WARN, "mount of %s by %s not answered, "

@@ -3,7 +3,7 @@
  * rmtab - the list of mounts, for DUMP (RFC 1813 section 5.2.2).
  *
  * It tells an administrator which client mounted which path; nothing depends on
- * it.  So it is bounded: a new entry replaces the oldest.  A thread of its own
+ * it.  So it is bounded: a new entry replaces the oldest.  A separate thread
  * replaces the whole file when the list has changed: a worker must not wait for
  * the disk, and while it acts as a caller it may not write there.
  *

@@ -2,12 +2,11 @@
 /*
  * NFSACL version 3: the program, and its procedures.
  *
- * Its calls are made of the same steps as those of NFS.  The lists of a call
- * lie in memory of their own, which the results own: they are too long for a
- * call.  Those of GETACL become the reply's body.
+ * Its calls consist of the same steps as NFS's.  The lists of a call lie in
+ * separate memory, which the results own: they are too long for a call.  The
+ * lists of GETACL become the reply's body.
  *
- * SETACL is remembered as SETATTR is: a late duplicate would undo what was set
- * after it.
+ * SETACL is cached like SETATTR: a late duplicate would undo later changes.
  */
 #include "nfs3/acl.h"
 

@@ -260,8 +260,8 @@ int nfs3_check_rw(struct rpc_call *call)
 
 /*
  * A call goes on in the share of its export, which it counts, and so the share.
- * Calls that ask a name service have a share of their own, so that a service
- * that does not answer stops no others.
+ * Calls that query a name service have a separate share: a service that does
+ * not answer must not stop other calls.
  */
 struct work_class *nfs3_leave(struct rpc_call *call)
 {

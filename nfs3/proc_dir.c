@@ -2,8 +2,8 @@
 /*
  * LOOKUP, REMOVE, RMDIR, RENAME, LINK: names that exist.
  *
- * "." and ".." are answered here, so that backends never see them as the name
- * of something to change: sections 3.3.12 to 3.3.15 give the status; where they
+ * "."  and ".."  are answered here; backends never see them as the name of
+ * something to change: sections 3.3.12 to 3.3.15 give the status; where they
  * don't, it is that of other servers.
  */
 #include "nfs3/proc.h"

@@ -15,8 +15,8 @@
 
 STAT(nfs3_write_mismatch, "WRITEs whose count is not the length of the data");
 
-/* A READ longer than this asks for the file's size first, so that a short
- * file does not hold a large buffer until its reply is gone. */
+/* A READ longer than this queries the file's size first: a short file must not
+ * hold a large buffer until its reply is gone. */
 #define READ_SIZED	(64u << 10)
 /* A READ of this size or more is worth a pipe, which takes whole pages. */
 #define READ_PIPED	(128u << 10)
@@ -216,7 +216,7 @@ static int write_some(struct nfs3_op *op, struct nfs3_write_args *a,
 	if (n == VFS_PENDING)
 		return n;
 	/* Between two writes of a call another client may change the file, and
-	 * no time of the file need tell: such a call has no attributes of
+	 * no time of the file need tell: such a call has no attributes from
 	 * before. */
 	if (r->count > 0)
 		r->wcc.wcc.has_before = false;

@@ -15,8 +15,8 @@ static int check_new_name(struct xdr_view view, struct vfs_name *name)
 }
 
 /*
- * Checks the attributes of a new file.  A caller other than root makes files of
- * its own: an owner in the arguments is ignored, not refused.
+ * Checks the attributes of a new file.  A caller other than root owns the files
+ * that it makes: an owner in the arguments is ignored, not refused.
  */
 static int check_new_attr(const struct nfs3_op *op, struct vfs_setattr *attr)
 {

@@ -17,7 +17,7 @@ static void put_time(struct xdr_out *x, const struct timespec *t)
 	xdr_put_u32(x, (uint32_t)t->tv_nsec);
 }
 
-/* Reserves room once, so that not every word has to check for it. */
+/* Reserves room once, instead of a check for every word. */
 void nfs3_put_fattr(struct xdr_out *out, const struct vfs_attr *a,
 		    uint64_t fsid)
 {

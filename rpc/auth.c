@@ -11,9 +11,9 @@
  * takes every flavor, except RPCSEC_GSS: there the NULL procedure carries the
  * making of a context, and an empty success would be a lie.
  *
- * The body of AUTH_NONE is undefined and ignored, its length bounded.
- * Beside AUTH_SYS the verifier "should have" flavor AUTH_NONE; any other
- * one is AUTH_BADVERF.
+ * The body of AUTH_NONE is undefined and ignored, its length bounded.  With
+ * AUTH_SYS the verifier "should have" flavor AUTH_NONE; any other flavor is
+ * AUTH_BADVERF.
  */
 #include "rpc/auth.h"
 

@@ -121,7 +121,7 @@ static void finish(struct client_call *call, int err, struct xdr_in *results)
 		done(arg, err, results);
 }
 
-/* Ends all calls, or those that were sent and are to be sent once. */
+/* Ends all calls, or the sent calls that must not be sent again. */
 static void fail_calls(struct cds_list_head *calls, int err, bool once)
 {
 	struct client_call *call, *next;

@@ -20,8 +20,8 @@
 #include "lib/thread.h"
 #include "rpc/auth.h"
 
-/* Bytes that the checksum covers of a call that only must not run beside its
- * duplicate: a WRITE's place and the start of its data. */
+/* Bytes that the checksum covers of a call that only must not run at the same
+ * time as its duplicate: a WRITE's place and the start of its data. */
 #define ALONE_SUM	128
 
 STAT(rpc_calls, "calls accepted");

@@ -66,9 +66,9 @@ static void end_run(struct drc_shard *s, struct drc_call *call)
 /* ---- looking a call up */
 
 /*
- * True if nobody waits for the answer to @w any more, now that @call is here:
- * one answer is enough for one connection.  Uses only what is already known of
- * the connection, as it may run for many calls.
+ * True if the answer to @w is no longer needed, now that @call is here: one
+ * answer is enough for one connection.  Uses only facts already known of the
+ * connection, since it can run for many calls.
  */
 static bool is_given_up(const struct drc_call *w, const struct drc_call *call)
 {
@@ -235,10 +235,10 @@ static struct drc_entry *find_done(struct drc *drc, struct drc_shard *s,
 }
 
 /*
- * With the lock.  The reply goes to the connection of @call now, so that
- * connection's fate counts from here on.  If the first connection has yet to
- * note where the reply ended, the entry's memory stays for that, and a copy
- * takes over; without memory for the copy nothing changes.
+ * With the lock.  The reply goes to the connection of @call now; the fate of
+ * that connection counts from here on.  If the first connection has yet to note
+ * where the reply ended, the entry's memory stays for that, and a copy takes
+ * over; without memory for the copy nothing changes.
  */
 static void drc_replay(struct drc *drc, struct drc_shard *s,
 		       struct drc_entry *e,
@@ -382,7 +382,7 @@ static bool drc_make_room(struct drc *drc, struct drc_shard *s, unsigned share,
  * With the lock: remembers @e for the connection of @newest, and a copy for
  * each other connection whose client waits there itself: an acknowledgement by
  * one says nothing of another.  @call ran; @newest is it, or waited for it.
- * Those that wait are on different connections, but @call may share one of
+ * The waiting calls are on different connections, but @call may share one of
  * theirs.  Returns true if a reply went that was needed.
  */
 static bool keep_for_all(struct drc *drc, struct drc_shard *s,

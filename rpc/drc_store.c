@@ -9,8 +9,8 @@
 
 /* malloc()'s own bytes for a block, about. */
 #define OVERHEAD	16u
-/* Longer than DRC_RECENT_MS, so that the cause of a connection's end is
- * known. */
+/* Longer than DRC_RECENT_MS: the cause of a connection's end is known by
+ * then. */
 #define LOOK_MS		2000
 /* Replies of a share to look at, for one that can go. */
 #define EVICT_TRIES	64
@@ -29,7 +29,7 @@ struct drc_entry **drc_bucket(struct drc *drc, struct drc_shard *s,
 	return &s->done[hash / DRC_SHARDS & drc->mask];
 }
 
-/* Takes @e out of the table: it answers no call any more. */
+/* Removes @e from the table: it answers no further call. */
 void drc_unknow(struct drc *drc, struct drc_shard *s, struct drc_entry *e)
 {
 	struct drc_entry **p = drc_bucket(drc, s, e->hash);
@@ -65,7 +65,7 @@ void drc_release(struct drc *drc, struct drc_shard *s, struct drc_entry *e)
 	free(e);
 }
 
-/* Nobody needs the reply; the transport may still have to note where it
+/* The reply is not needed; the transport may still have to record where it
  * ended. */
 void drc_drop(struct drc *drc, struct drc_shard *s, struct drc_entry *e)
 {
@@ -187,7 +187,7 @@ static void store_look_at(struct drc *drc, struct drc_shard *s,
 	cds_list_add_tail(&e->order, &s->due);
 }
 
-/* Drops replies that nobody needs any more: two at most, to bound the time. */
+/* Drops replies that are no longer needed: at most two, to bound the time. */
 void drc_trim(struct drc *drc, struct drc_shard *s, uint64_t t)
 {
 	struct drc_entry *e;

@@ -94,7 +94,7 @@ int rpc_header_reply(struct xdr_in *x, uint32_t *xid)
 	return xdr_ok(x) ? err : -EBADMSG;
 }
 
-/* Reserves room once, so that not every word has to check for it. */
+/* Reserves room once, instead of a check for every word. */
 void rpc_header_accepted(struct xdr_out *out, uint32_t xid,
 			 enum rpc_accept_stat stat)
 {

@@ -11,9 +11,9 @@
  * clock, which its cost moves on (start-time fair queueing).
  *
  * A waiting call keeps its place in its connection, as any call that waits, and
- * perhaps payload buffers.  When others wait for such a buffer, the
- * calls that came last are sent back to their clients (JUKEBOX), until nobody
- * does.  rpc/relieve.c sends back those that fill their connection for long.
+ * perhaps payload buffers.  While other calls wait for such a buffer, the
+ * latest calls are sent back to their clients (JUKEBOX).  rpc/relieve.c sends
+ * back calls that fill their connection for long.
  *
  * Ownership: a limit is counted by its exports, and by each call from the time
  * that it takes or waits until its end.  Who takes a waiting call out of its
@@ -230,13 +230,12 @@ static uint64_t serve_limit(struct rpc_limit *l, uint64_t now,
 			limit_list_turn(l, c);
 		}
 	}
-	/* They come before those that were not looked at. */
+	/* They come before the unchecked ones. */
 	cds_list_splice(&blocked, &l->turns);
 	return due;
 }
 
-/* With the lock.  The last call of those that keep what others wait for, or
- * NULL. */
+/* With the lock.  The latest call that holds what others wait for, or NULL. */
 static struct rpc_slot *take_holder(struct rpc_limit *l)
 {
 	struct limit_client *c;
@@ -256,8 +255,8 @@ static struct rpc_slot *take_holder(struct rpc_limit *l)
 	return NULL;
 }
 
-/* The call was taken from its queue: this thread's alone it is once it is taken
- * from the list of suspended calls, too. */
+/* The call was taken from its queue: it belongs to this thread alone once it is
+ * also removed from the list of suspended calls. */
 static void unlist(struct rpc_slot *slot, bool passed)
 {
 	struct rpc_limit *l = slot->priv.limited.limit;
@@ -308,7 +307,8 @@ static void give_all_memory(struct rpc_limits *limits)
 	}
 }
 
-/* The calls of the list go on; those that have not passed are asked again. */
+/* The calls of the list continue; calls that have not passed are checked
+ * again. */
 static void let_all_go(struct cds_list_head *taken, bool passed)
 {
 	struct cds_list_head *link, *next;

@@ -2,13 +2,14 @@
 /*
  * limit_queue - the buckets and queues of an export that has limits.
  *
- * A client has buckets of its own from its first call on.  They are freed, when
+ * A client has separate buckets from its first call on.  They are freed, when
  * another client comes, once they are as good as new.
  *
- * An IPv6 host chooses among the addresses of its /64.  So that it can't take
- * all places, a fair gate bounds a /64 and a /48 by what is free.  Clients
- * without a place share LIMIT_OTHERS of them by their networks, so those of a
- * network that takes too many meet each other there, and few strangers.
+ * An IPv6 host chooses among the addresses of its /64.  A fair gate bounds a
+ * /64 and a /48 by the free places: a network must not take all of them.
+ * Clients without a place share LIMIT_OTHERS of them by their networks, so
+ * clients of a network that takes too many share with each other, and with few
+ * strangers.
  */
 #include "rpc/limit_priv.h"
 
@@ -18,7 +19,7 @@
 #include "lib/thread.h"
 #include "transport/addr.h"
 
-/* Clients with buckets of their own. */
+/* Clients with separate buckets. */
 #define MAX_CLIENTS	4096u
 
 /* ---- clients: with the limit's lock */
@@ -253,7 +254,7 @@ void rpc_limit_settle(struct rpc_call *call)
 	}
 	limit_forget(slot);
 	mutex_unlock(&l->lock);
-	/* The thread sleeps until the debt of before is paid off. */
+	/* The thread sleeps until the earlier debt is paid off. */
 	if (sooner)
 		limit_ask_thread(l->limits, clock_ns());
 	rpc_limit_put(l);

@@ -17,8 +17,8 @@ struct check {
 	uid_t	 *wrong;
 };
 
-/* Looks into one of the kernel's tables.  Those of TCP have the sockets that
- * listen first, and may be long behind them. */
+/* Looks into one of the kernel's tables.  The listeners of TCP have the
+ * listening sockets first, and may lag far behind them. */
 static enum rpc_listener check_table(const struct check *c, const char *path)
 {
 	enum rpc_listener found = RPC_LISTENER_NONE;

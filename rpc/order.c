@@ -6,8 +6,8 @@
  * when a process is killed in LOCK, the kernel sends UNLOCK behind it.  Calls
  * run on several threads, and one may wait for a disk or a status monitor.  So
  * calls with one key (RPC_PROC_ORDERED: a lock's owner) run one at a time, in
- * the order in which their pollers read them; calls with other keys run beside
- * them.
+ * the order in which their pollers read them; calls with other keys run at the
+ * same time.
  *
  * Operation: the first call of a key runs.  Those behind it wait in a queue,
  * without a thread, and keep their places in their connections.  When the first

@@ -2,7 +2,7 @@
 /*
  * rdma_config - the Connection Configuration Protocol.
  *
- * Its sizes are those of whole Sends, as the inline thresholds of RFC 8166
+ * Its sizes are sizes of whole Sends, as the inline thresholds of RFC 8166
  * section 3.3.2 are: RFC 5666 does not say whether a message's size counts the
  * transport header, and a Receive has to take both.
  */

@@ -2,15 +2,15 @@
 /*
  * relieve - frees the resources of calls that wait behind hung ones.
  *
- * An export has workers of its own, so that its disk stops no other export.
- * But all exports share the memory for data, the calls that a connection may
- * have in progress, and the places of datagrams, and a call holds these while
- * it waits for a worker.  So where the calls of a client hang, the calls behind
- * them are sent back to the client: those that hold memory, for themselves or
- * for their replies, while others wait for it; those of a connection that has
- * no room for another call; and datagrams always, since their clients ask again
- * anyway.  Calls that hang with a worker keep what they have: the number of
- * workers bounds it.
+ * An export has separate workers, so its disk stops no other export.  But all
+ * exports share the memory for data, the calls that a connection may have in
+ * progress, and the places of datagrams, and a call holds these while it waits
+ * for a worker.  So if the calls of a client hang, the calls behind them are
+ * sent back to the client: calls that hold memory, for themselves or for their
+ * replies, while other clients wait for it; calls of a connection that has no
+ * room for another call; and datagrams always, since their clients send them
+ * again anyway.  Calls that hang with a worker keep their resources: the number
+ * of workers bounds these.
  */
 #include "rpc/rpc.h"
 
@@ -50,8 +50,8 @@ void rpc_server_relieve(struct rpc_server *server)
 	struct work_item *item, *next;
 
 	item = work_pool_take_hung(server->work, holds_shared, &is_short);
-	/* A call may let go of a file last, whose close would hang, too: the
-	 * backend leaves it to a thread of its own. */
+	/* A call can drop the last reference to a file whose close would also
+	 * hang: the backend leaves that to a separate thread. */
 	thread_must_not_wait = true;
 	for (; item; item = next) {
 		next = item->next;

@@ -82,9 +82,9 @@ static void reply_too(struct drc_call *dup, const struct msg *m)
 }
 
 /*
- * The cache keeps the reply of a call that it admitted, so that a duplicate
- * gets the same one.  A body is not copied: such a reply is not remembered, and
- * a duplicate runs again.  (No procedure that is not idempotent has one.)
+ * The cache keeps the reply of a call that it admitted: a duplicate has to get
+ * the same one.  A body is not copied: such a reply is not remembered, and a
+ * duplicate runs again.  (No procedure that is not idempotent has one.)
  */
 static void reply_remember(struct rpc_slot *slot, bool keep)
 {

@@ -3,7 +3,7 @@
  * Registration with rpcbind (RFC 1833, version 4 of the protocol).
  *
  * rpcb_set() of libtirpc would do for the netids in /etc/netconfig, where the
- * RDMA ones are not, and it waits for a minute when nobody answers.  So these
+ * RDMA ones are not, and it waits for a minute for an answer.  So these
  * functions make the calls themselves, with libtirpc's client.
  *
  * rpcbind takes SET and UNSET from this machine only: from any user through
@@ -38,7 +38,7 @@ struct rpcbind {
 
 static const struct timeval timeout = { .tv_sec = RPCBIND_TIMEOUT };
 
-/* A connected socket, or -errno.  SO_SNDTIMEO bounds connect(), too. */
+/* A connected socket, or -errno.  SO_SNDTIMEO also bounds connect(). */
 static int dial(const struct sockaddr *at, socklen_t len)
 {
 	int fd = socket(at->sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -198,8 +198,8 @@ static void note_other(struct rpcbind_other *other, const struct rpcb *map)
 			 !strcmp(other->owner, self);
 }
 
-/* Finds the mapping of the same program, version and netid.  0; -ENOENT: there
- * is none; or another -errno. */
+/* Finds the mapping of the same program, version and netid.  0; -ENOENT: not
+ * registered; or another -errno. */
 static int find_other(struct rpcbind *rb, const struct rpcb *map)
 {
 	rpcblist_ptr list = NULL;
@@ -359,7 +359,8 @@ enum rpcbind_use rpcbind_use_of(const char *netid, const char *uaddr)
 		    SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return RPCBIND_USED;
-	/* Beside connections that ended, but not beside a listener. */
+	/* Permits a bind while old connections remain, but not while another
+	 * socket listens. */
 	if (!udp)
 		setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
 	if (six)

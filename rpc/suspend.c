@@ -4,12 +4,12 @@
  *
  * Operation: a step suspends its call before it gives it to its new holder, say
  * a library that completes an operation later.  The holder resumes it, and a
- * worker of the call's share runs the same step again, which finds what it
- * waited for.  All suspended calls are in one list, so that the operator can
- * see them, and their number is bounded.
+ * worker of the call's share runs the same step again, which finds the result.
+ * All suspended calls are in one list, which the operator can see and whose
+ * length is bounded.
  *
  * A call is cancelled, where its holder can, when its connection is gone, or
- * when it was suspended for long and keeps what others need.
+ * when it was suspended for long and holds what other calls need.
  *
  * Ownership: a call is in the list from rpc_call_suspend() until it is resumed
  * or cancelled.  The thread that takes it out of the list owns it.

@@ -15,8 +15,8 @@ void rpc_server_tap(struct rpc_server *server, enum rpc_tap_place place,
 		rcu_wait();
 		return;
 	}
-	/* 0 stands for no tap.  A call that an earlier tap has seen is none of
-	 * this one's. */
+	/* 0 stands for no tap.  A tap ignores calls that began before it was
+	 * installed. */
 	do
 		tap->number = atomic_fetch_add(&server->taps, 1);
 	while (tap->number == 0);

@@ -4,7 +4,7 @@
  *
  * Three rules keep one slow disk or one busy client from stopping others:
  *
- * 1. A class (an export) has workers of its own: its max.  The keeper, a thread
+ * 1. A class (an export) has up to its max of workers.  The keeper, a thread
  *    that does nothing else, starts one more whenever a class may run something
  *    and no worker is idle.  A worker without work for ten seconds ends; one
  *    always stays.  Where the system bounds threads, classes share half of them
@@ -29,10 +29,10 @@
  * with another client of its network, if that has NETWORK_TURNS.  Networks are
  * in a table of the same kind.  So a call needs no allocation.
  *
- * Waking: a worker that finds nothing sleeps on its own futex, last in first
- * out, so that the same few stay warm.  At most one worker is on its way at a
- * time, and wakes the next if it leaves items behind.  So the thread that
- * submits a burst pays for one wake, and for no wake while workers keep up.
+ * Waking: an idle worker sleeps on its futex, last in first out, to keep the
+ * same few warm.  At most one worker is on its way at a time, and wakes the
+ * next if it leaves items behind.  So the thread that submits a burst pays for
+ * one wake, and for no wake while workers keep up.
  *
  * Spinning: before a worker sleeps it looks for items for a short time, unless
  * another worker does; it then counts as a worker on its way.  The time depends
@@ -371,8 +371,8 @@ static bool leave_idle(struct work_pool *pool, struct worker *w)
 	return true;
 }
 
-/* Called and returns with the lock held.  False: for long there was nothing to
- * do, and @w, which is no idle one any more, is to end. */
+/* Called and returns with the lock held.  False: @w was idle for long and has
+ * to end; it has left the idle list. */
 static bool sleep_idle(struct work_pool *pool, struct worker *w)
 {
 	unsigned ms = atomic_load(&thread_idle_ms);

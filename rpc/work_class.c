@@ -70,7 +70,7 @@ struct work_class *work_pool_common(struct work_pool *pool)
 	return pool->common;
 }
 
-/* Locked.  Takes what has nothing to run any more from its list. */
+/* Locked.  Removes an entry that has nothing left to run from its list. */
 static void class_unlist(struct work_class *class, struct turn *turn)
 {
 	struct network *network = turn->network;

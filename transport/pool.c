@@ -3,11 +3,11 @@
  * pool - payload buffers: page aligned, in size classes, registered once.
  *
  * Operation: each class has a list of free buffers and grows by a region when
- * that is empty.  Every class gets its first region at the start, so that the
- * others' growth can't starve it for good, and a class that may not grow any
- * more borrows a free buffer from a larger one.  In a small pool first regions
- * are small: a sixteenth of all for each class, and the largest class gets the
- * rest.  Regions are only address space until they are touched.
+ * that is empty.  Every class gets its first region at the start: the growth of
+ * the others must not starve it.  A class that can't grow further borrows a
+ * free buffer from a larger one.  In a small pool first regions are small: a
+ * sixteenth of all for each class, and the largest class gets the rest.
+ * Regions are only address space until they are touched.
  *
  * A new region is mapped, and registered with each device, without the lock of
  * the buffers: by a thread that may wait, when it needs a buffer, and for all
@@ -227,8 +227,8 @@ static struct buf *pool_take(struct pool *pool, unsigned c, uint8_t flow)
 	return b;
 }
 
-/* With the lock held: the queue of the flow that has least of those which wait
- * for a buffer of class @c and may have one now, or NULL. */
+/* With the lock held: of the flows that wait for a buffer of class @c and may
+ * have one now, the queue of the flow that has least; or NULL. */
 static struct cds_list_head *next_queue(struct pool *pool, unsigned c)
 {
 	struct cds_list_head *best = NULL;
@@ -338,7 +338,7 @@ static void pool_grow(struct pool *pool, unsigned c, size_t most)
 	serve_all(pool);
 }
 
-/* The thread of the pool: grows it for requests of those that must not wait. */
+/* The thread of the pool: grows it for callers that must not wait. */
 static void grower(void *arg)
 {
 	struct pool *pool = arg;
@@ -569,7 +569,7 @@ bool pool_trim(struct pool *pool)
 	wake_grower(pool);
 	mutex_unlock(&pool->lock);
 	for (uint32_t i = 0; i < pool->nregions && !is_pinned(pool); i++) {
-		/* Lock for each region anew: callers wait for the lock
+		/* Lock for each region separately: callers wait for the lock
 		 * meanwhile. */
 		mutex_lock(&pool->lock);
 		r = &pool->regions[i];

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* No hash: neighbours get flows of their own. */
+/* No hash: neighbours get separate flows. */
 static uint8_t flow_of(const struct sockaddr *peer)
 {
 	struct in6_addr host = xprt_addr_host(peer);

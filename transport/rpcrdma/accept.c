@@ -155,7 +155,7 @@ static void rpcrdma_xprt_drop(struct msg *m)
 
 /*
  * RFC 8166 section 4.5.4: a responder that can send neither a reply nor an
- * RDMA_ERROR closes the connection, so that the peer learns it.
+ * RDMA_ERROR closes the connection, by which the peer learns it.
  */
 static void rpcrdma_xprt_reject(struct msg *m)
 {
@@ -208,7 +208,7 @@ static bool rpcrdma_xprt_is_full(struct xprt *x)
 /*
  * Both sides take messages of 1 KiB before they know each other's limits (RFC
  * 5666 section 6.1), so a smaller limit counts as that.  A call whose Reads are
- * under way is finished even if the peer wants no more.
+ * under way is finished even if the peer has stopped waiting.
  */
 static void rpcrdma_xprt_configure(struct xprt *x,
 				   const struct xprt_limits *theirs,
@@ -262,7 +262,7 @@ struct extent {
 	unsigned first;		/* credits, and at most: */
 	unsigned max;
 	unsigned back;		/* calls that we send */
-	unsigned others;	/* Receives beside those for calls */
+	unsigned others;	/* Receives in addition to those for calls */
 };
 
 static struct extent extent_of(const struct rpcrdma_options *o,
@@ -397,10 +397,10 @@ size_t rpcrdma_conn_bytes(const struct rpcrdma_options *options,
 }
 
 /*
- * Makes the pool's memory usable on the connection.  Where its peer could reach
- * what is registered for others, it has a protection domain of its own, and
- * memory is registered there a call at a time: all of the pool, once for each
- * connection, would cost an adapter more than it has room for.
+ * Makes the pool's memory usable on the connection.  If its peer could reach
+ * other connections' registrations, it has a separate protection domain, where
+ * memory is registered for each call: registering the whole pool for each
+ * connection would exceed an adapter's room.
  */
 static int get_memory(struct rpcrdma_conn *conn)
 {

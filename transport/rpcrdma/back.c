@@ -3,7 +3,7 @@
  * back - calls in the reverse direction.
  *
  * Operation: a call is copied into a slot's registered memory and sent as a
- * chain of its own.  The slot is free again when the reply is here and the Send
+ * separate chain.  The slot is free again when the reply is here and the Send
  * is done, in whichever order.  Direction is told by the type of the RPC
  * message (RFC 8167 section 4.1): a reply comes to rpcrdma_back_take() before
  * credits of the forward direction are counted.
@@ -294,7 +294,7 @@ void rpcrdma_back_resume(struct rpcrdma_back *b)
 	advance_back(b);
 }
 
-/* Ends the calls of @list, which nobody else has any more. */
+/* Ends the calls of @list, which has the last references. */
 static void give_back(struct cds_list_head *list, int status)
 {
 	struct rpcrdma_back_call *call, *next;

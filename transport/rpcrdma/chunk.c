@@ -32,8 +32,8 @@ static int plan_cut(const struct rpcrdma_header *h, uint64_t total,
 }
 
 /*
- * Gives each Read chunk its place in the sink.  Each place is rounded up, so
- * that a pad that the peer did not send fits (RFC 8166 section 3.4.5.2).
+ * Gives each Read chunk its place in the sink.  Each place is rounded up: a pad
+ * that the peer did not send has to fit (RFC 8166 section 3.4.5.2).
  */
 static void plan_sink(const struct rpcrdma_header *h, struct rpcrdma_layout *l)
 {
@@ -112,8 +112,8 @@ static bool lacks_bytes(const struct rpcrdma_layout *l,
 	       l->pull_len[p->chunk];
 }
 
-/* Ends the call before the last word of the piece @i, so that it does not
- * decode. */
+/* Ends the call before the last word of the piece @i, which prevents its
+ * decoding. */
 static uint32_t end_before_roundup(struct rpcrdma_layout *l, uint32_t i,
 				   struct xdr_seg *segs)
 {

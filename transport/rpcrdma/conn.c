@@ -128,10 +128,10 @@ uint32_t rpcrdma_conn_grant(struct rpcrdma_conn *conn)
  * On an iWARP adapter a completed Send proves nothing, nor does the next
  * Receive: its message may have crossed the reply.  There the position of a
  * reply is its number in the order of sending, and credits prove it.  A
- * requester sends a call only if with it no more are outstanding than that call
- * asks for and we grant (RFC 8166 section 3.3.1).  So when it sent its nth
- * call, which asks for r, it had taken n - min(r, credits) replies or more.
- * They are our first ones, as a Receive takes Sends in order.
+ * requester sends a call only if with it at most as many are outstanding as
+ * that call requests and we grant (RFC 8166 section 3.3.1).  So when it sent
+ * its nth call, which asks for r, it had taken n - min(r, credits) replies or
+ * more.  They are our first ones, as a Receive takes Sends in order.
  */
 static bool asks_fabric(const struct rpcrdma_conn *conn)
 {

@@ -12,14 +12,14 @@
  * That is known from two things.  Slots are taken in epochs, and a lower grant
  * begins one.  Once all slots of older epochs are back, each reply that is yet
  * to be sent tells of the lower grant.  And calls prove that the requester took
- * such a reply (conn.c).  The calls that it sends afterwards keep to what it
- * says.
+ * such a reply (conn.c).  The calls that it sends afterwards keep to this
+ * grant.
  *
  * A requester that breaks that rule has more calls in progress than credits,
  * sooner or later, and loses its connection (recv.c), like any other that does.
  *
  * A Receive that is posted can't be taken back.  So a connection that was busy
- * and does not call at all any more keeps its Receives until it is closed.
+ * and has stopped calling keeps its Receives until it is closed.
  */
 #include "transport/rpcrdma/credits.h"
 

@@ -4,21 +4,21 @@
  * the options ask for it.
  *
  * Operation: a reply that fits nowhere stays where it lies; its pieces are
- * registered for it alone, to be read, each with a handle of its own.  The Send
- * tells the handles, and the peer reads and says RDMA_DONE.
+ * registered separately, for reading, each with its handle.  The Send tells the
+ * handles, and the peer reads and says RDMA_DONE.
  *
  * Ownership: a call keeps its slot until its Send is done and its memory is out
  * of reach, by RDMA_DONE, by the sweep, or by the connection's end, whichever
- * comes first.  So a peer has no more replies exposed than credits, and a
- * listener that stops waits for those that are still to be read.
+ * comes first.  So a peer has at most as many replies exposed as credits, and a
+ * listener that stops waits for the ones that are still to be read.
  *
  * An RDMA_DONE takes no credit, so each that may come has a Receive (slots.h):
  * as many are owed as replies were exposed.  One whose reply was taken back by
  * the sweep stays owed, since it may still come; a peer that owes one for each
- * credit gets no more Read chunks.
+ * credit gets no further Read chunks.
  *
- * Errors: a peer that reads what was taken back is refused by the fabric, which
- * ends the connection.  An RDMA_DONE for nothing is dropped.
+ * Errors: the fabric refuses a Read of a reply that was taken back, and ends
+ * the connection.  An RDMA_DONE for nothing is dropped.
  */
 #include "transport/rpcrdma/expose.h"
 
@@ -120,8 +120,8 @@ static int unregister_pieces(struct exposure *e)
 	return err;
 }
 
-/* The same; if the peer may still read some, nobody's data gets there, and the
- * connection ends. */
+/* The same; if the peer may still read some, no other data is put there, and
+ * the connection ends. */
 static void take_pieces_back(struct rpcrdma_exposures *x, struct exposure *e)
 {
 	struct msg *msg = &exposed_call(x, e)->msg;
@@ -269,7 +269,7 @@ bool rpcrdma_expose_take(struct rpcrdma_exposures *x, const uint8_t *data,
 }
 
 /* With the lock: the next open one from @i on that is @ms old at @now; NULL:
- * there is none. */
+ * not found. */
 static struct exposure *next_old(struct rpcrdma_exposures *x, unsigned i,
 				 uint64_t now, uint32_t ms)
 {

@@ -2,15 +2,15 @@
 /*
  * fetch - reads replies that lie in the responder's memory.
  *
- * Operation: a fetch has one Read in flight at a time; all of them together no
- * more than the responder allows, and the others wait in their order.  The
- * RDMA_DONE goes out before the caller has the reply, and so before the next
- * call: a responder that counts them never has more than our credits exposed.
- * It takes a credit (RFC 5666 section 3.8) until a call is answered that was
- * sent behind it, since Receives take messages in their order.
+ * Operation: a fetch has one Read in flight at a time; all of them together
+ * have at most as many as the responder allows, and the others wait in their
+ * order.  The RDMA_DONE goes out before the caller has the reply, and so before
+ * the next call: a responder that counts them never has more than our credits
+ * exposed.  It takes a credit (RFC 5666 section 3.8) until a call is answered
+ * that was sent behind it, since Receives take messages in their order.
  *
  * Ownership: the sink is registered from begin to here().  The RDMA_DONE has
- * memory of its own, as the call's Send may not be done.
+ * separate memory, since the call's Send can still be in progress.
  *
  * Errors: a Read that fails ends the connection, which fails the request; it is
  * sent again if the caller does that (RFC 5666 section 11: the responder may

@@ -112,7 +112,7 @@ static int decode_writes(struct xdr_in *x, struct rpcrdma_header *h)
 	h->has_reply = xdr_get_bool(x);
 	if (h->has_reply)
 		decode_chunk(x, &h->reply);
-	/* The reply has these lists, too, and an empty Read list. */
+	/* The reply also has these lists, and an empty Read list. */
 	h->reply_len = (uint32_t)(RPCRDMA_HEADER_MIN - 8 + before -
 				  xdr_left(x));
 	return xdr_ok(x) ? 0 : -EBADMSG;
@@ -203,7 +203,7 @@ void rpcrdma_done_encode(struct xdr_out *x, uint32_t xid)
 {
 	xdr_put_u32(x, xid);
 	xdr_put_u32(x, RPCRDMA_VERSION);
-	xdr_put_u32(x, 1);		/* credits: nobody looks at them */
+	xdr_put_u32(x, 1);		/* credits: ignored */
 	xdr_put_u32(x, RPCRDMA_DONE);
 }
 

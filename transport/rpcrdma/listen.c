@@ -230,8 +230,8 @@ static void request(struct fabric_listener *fl, struct fabric_conn *fc)
 	loop_post(conn->xprt.loop, &conn->task, rpcrdma_accept);
 }
 
-/* With the lock: counts and returns the next connection after @at; NULL: there
- * is none.  The last reference of others may be gone already. */
+/* With the lock: counts and returns the next connection after @at; NULL: not
+ * found.  The last reference of other users can be gone already. */
 static struct rpcrdma_conn *next_conn(struct rpcrdma_listener *l,
 				      struct cds_list_head *at)
 {

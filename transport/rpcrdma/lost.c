@@ -13,7 +13,7 @@
  * another client on that host.
  *
  * Only a fabric that says which access was refused can name such a call.  iWARP
- * does not: a frame that was damaged on its way is refused, too, and the call
+ * does not: it also refuses a frame that was damaged on its way, and the call
  * is good when it comes again.
  */
 #include "transport/rpcrdma/lost.h"

@@ -88,7 +88,7 @@ static int lend_all(struct request_slot *slot, struct rpcrdma_regions *regions,
 				    q->uncached };
 	const struct terms to = { regions, FABRIC_REMOTE_WRITE, segment_size,
 				  q->uncached };
-	/* It may hold credentials: nobody is to reach it later. */
+	/* It can hold credentials: make sure that it can't be reached later. */
 	const struct terms message = { regions, FABRIC_REMOTE_READ,
 				       segment_size, true };
 	struct rpcrdma_memory call = { .len = long_call ? q->call_len : 0 };

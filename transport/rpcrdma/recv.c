@@ -253,8 +253,8 @@ static void rpcrdma_call_start(struct rpcrdma_call *call)
 	call->invalidate = false;
 	call->msg.sent = NULL;
 	xprt_get(call->msg.xprt);
-	/* Section 4.2.4: dropped without looking at its version or decoding it,
-	 * so that two peers don't answer errors with errors for ever. */
+	/* Section 4.2.4: dropped without checking its version or decoding it:
+	 * two peers must not answer errors with errors for ever. */
 	if (err != -ENODATA && call->hdr.proc == RPCRDMA_ERROR) {
 		stat_inc(rdma_error_messages);
 		rpcrdma_call_drop(call);
@@ -332,9 +332,9 @@ static void rpcrdma_recv_done(struct fabric_op *op, int status, uint32_t len)
 }
 
 /*
- * The same on a connection where not all messages are calls, and those that are
- * none wait for no slot: a reply to a call of ours (RFC 8167 section 4.1), and
- * the RDMA_DONE for a reply that is exposed.
+ * The same on a connection where some messages are not calls; those need no
+ * slot: a reply to a call of ours (RFC 8167 section 4.1), and the RDMA_DONE for
+ * a reply that is exposed.
  */
 static void either_recv_done(struct fabric_op *op, int status, uint32_t len)
 {

@@ -65,7 +65,7 @@ static void uncache(struct rpcrdma_regions *all, struct rpcrdma_region *piece)
 		end_registration(piece);
 }
 
-/* The piece that nobody used for longest, or NULL: all are in use. */
+/* The piece that was unused for longest, or NULL: all are in use. */
 static struct rpcrdma_region *oldest_idle(struct rpcrdma_regions *all)
 {
 	struct rpcrdma_region *piece;
@@ -93,7 +93,8 @@ static int make_mr(struct fabric_conn *fc,
 	return fabric_mr_create_dmabuf(fc, &part, access, out);
 }
 
-/* Registers memory.  The cache gives way when no more can be locked. */
+/* Registers memory.  The cache gives way when the limit of locked memory is
+ * reached. */
 static int register_for(struct rpcrdma_regions *all,
 			const struct rpcrdma_region *region, struct iovec at,
 			unsigned access, struct fabric_mr **out)
@@ -139,7 +140,7 @@ static struct rpcrdma_region *find_piece(struct rpcrdma_regions *all,
 	return NULL;
 }
 
-/* Makes room for a new piece; false: there is none. */
+/* Makes room for a new piece; false: it can't. */
 static bool evict_for(struct rpcrdma_regions *all, size_t len)
 {
 	struct rpcrdma_region *piece;
@@ -236,7 +237,7 @@ int rpcrdma_region_deregister(struct rpcrdma_region *region)
 
 /* ---- segments */
 
-/* Without a window that there should be, the segment gets an mr of its own. */
+/* If a window is missing, the segment gets a separate mr. */
 static void lend_of(struct rpcrdma_regions *all, struct rpcrdma_region *region,
 		    unsigned access, struct rpcrdma_lent *out)
 {
@@ -256,7 +257,7 @@ static void lend_of(struct rpcrdma_regions *all, struct rpcrdma_region *region,
 	out->mr = out->window ? out->window : region->mr;
 }
 
-/* Sets out->region, or leaves it NULL: the segment gets an mr of its own. */
+/* Sets out->region, or leaves it NULL: the segment gets a separate mr. */
 static void lend_cached(struct rpcrdma_regions *all, unsigned access,
 			struct rpcrdma_lent *out)
 {

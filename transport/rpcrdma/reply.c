@@ -277,12 +277,11 @@ static bool has_stranger(const struct rpcrdma_call *call, const struct form *f)
 }
 
 /*
- * Adds the Send.  The header goes right before the head, so that they are one
+ * Adds the Send.  The header goes right before the head, to make them one
  * piece.  A header that is too long for that place, a reply in more pieces than
  * a Send takes, or with a body that is not registered, is assembled in the
  * call's Receive buffer: it is ours until the Send is done, and as long as any
- * Send.  The Writes, which need the
- * chunk lists there, have been made by then.
+ * Send.  The Writes, which need the chunk lists there, have been made by then.
  */
 static void add_send(struct rpcrdma_push *p, const struct form *f)
 {
@@ -387,8 +386,8 @@ int rpcrdma_reply_send(struct rpcrdma_call *call)
 	struct form f;
 	int err;
 
-	/* The arguments are not needed any more, and others may wait for their
-	 * memory. */
+	/* The arguments are no longer needed, and other calls can be waiting
+	 * for their memory. */
 	buf_put(call->sink);
 	call->sink = NULL;
 	err = choose_form(call, &f);

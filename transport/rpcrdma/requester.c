@@ -63,7 +63,7 @@ static void requester_end(struct request_slot *slot)
 	slot->over = request_take_back(slot, &slot->r->regions) < 0 &&
 		     !slot->r->down;
 	if (slot->over) {
-		slot->r->up = false;	/* no more calls go out */
+		slot->r->up = false;	/* stops calls */
 		fabric_close(slot->r->fc);
 		return;			/* requester_closed() ends it */
 	}
@@ -280,8 +280,8 @@ static bool requester_take(struct rpcrdma_requester *r,
 		r->info.discarded++;
 		return true;
 	}
-	/* A reply may invalidate only a handle of its own call (RFC 8797
-	 * section 4.1). */
+	/* A reply may invalidate only a handle of the call that it answers (RFC
+	 * 8797 section 4.1). */
 	if (recv->wr.has_invalidated) {
 		r->info.invalidated++;
 		if (!request_has_handle(slot, recv->wr.invalidated)) {
@@ -316,8 +316,9 @@ static void requester_go_up(struct rpcrdma_requester *r)
 }
 
 /*
- * The responder's limits are here, or it does not tell them: then those of the
- * private data stay.  RFC 5666 section 6.1: both sides take 1 KiB anyway.
+ * The responder's limits have arrived, or it does not report them: then the
+ * limits of the private data stay.  RFC 5666 section 6.1: both sides take 1 KiB
+ * anyway.
  */
 static void limits_done(struct rpcrdma_request *q)
 {

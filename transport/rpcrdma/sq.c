@@ -130,7 +130,7 @@ static void sq_pop(struct rpcrdma_sq *sq, struct rpcrdma_chain *c)
 	fifo_of(sq, c)->head = c->next;
 }
 
-/* Fails @c: no more steps of it are posted.  True if it is done now. */
+/* Fails @c: its remaining steps are not posted.  True if it is done now. */
 static bool sq_fail(struct rpcrdma_sq *sq, struct rpcrdma_chain *c, int err)
 {
 	if (fifo_of(sq, c)->head == c)
@@ -141,7 +141,7 @@ static bool sq_fail(struct rpcrdma_sq *sq, struct rpcrdma_chain *c, int err)
 	return c->in_flight == 0;
 }
 
-/* Posts the chains that have room; puts those that fail on @failed. */
+/* Posts the chains that have room; puts failed chains on @failed. */
 static void sq_advance(struct rpcrdma_sq *sq, struct rpcrdma_fifo *failed)
 {
 	struct rpcrdma_chain *c;

@@ -61,7 +61,7 @@ int socket_local(int fd, struct sockaddr_storage *out)
 	return getsockname(fd, (struct sockaddr *)out, &len) < 0 ? -errno : 0;
 }
 
-/* True if the machine does not have the address of @fd any more. */
+/* True if the machine no longer has the address of @fd. */
 static bool is_moved_away(int fd)
 {
 	struct sockaddr_storage at;
@@ -161,7 +161,7 @@ void socket_bind_reserved(int fd, const struct sockaddr_storage *from)
 			break;
 	}
 	xprt_addr_set_port(&ss, 0);
-	/* If this fails, too, connect() binds. */
+	/* If this also fails, connect() binds. */
 	if (bind(fd, sa, xprt_addr_len(sa)) < 0)
 		return;
 }

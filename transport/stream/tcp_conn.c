@@ -2,11 +2,11 @@
 /*
  * tcp_conn - the life of a TCP connection.
  *
- * Operation: any thread notes an event under the lock and kicks the outbox,
- * so that tcp_conn_update() runs on the loop's thread.  Only that changes the
+ * Operation: any thread records an event under the lock and kicks the outbox;
+ * then tcp_conn_update() runs on the loop's thread.  Only that changes the
  * state, watches the socket, closes it and releases the connection: when the
- * socket is shut, every call has come back and the outbox is over.
- * Therefore neither a message nor a sender needs a reference of its own.
+ * socket is shut, every call has come back and the outbox is over.  Therefore
+ * neither a message nor a sender needs a separate reference.
  *
  * A buffer that the pool grants is noted with a kick, under one lock.  So the
  * outbox is not over before a later tcp_conn_update() has taken the buffer,

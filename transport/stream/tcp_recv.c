@@ -34,7 +34,7 @@ STAT(tcp_read_pauses, "times a TCP connection was not read for a while");
 #define PART_GROW	32
 #define PART_MIN	2048u
 /* A record of this size or more marks a connection of bulk data: then few bytes
- * are received before a record's length is known, so that few are copied. */
+ * are received before a record's length is known, since these are copied. */
 #define BULK_MIN	(64u << 10)
 #define BULK_RECV	(4u << 10)
 /* Gathered replies are sent when there are this many. */
@@ -438,8 +438,8 @@ static int received(struct tcp_conn *conn, const struct iovec *iov, int niov,
 	return MIN(err, 0);
 }
 
-/* Don't read any more: after a bad mark there are no records, and the socket
- * may be ready once more before update closes it. */
+/* Stop reading: no record follows a bad mark, and the socket can be ready once
+ * more before update closes it. */
 static void tcp_give_up(struct tcp_conn *conn, int err)
 {
 	conn->in.paused = true;
@@ -472,7 +472,7 @@ static bool tcp_receive(struct tcp_conn *conn)
 	conn->out.box.gathering = true;
 	err = received(conn, iov, niov, (size_t)n);
 	/* Each receive of bulk data ends a call or two.  Their replies wait for
-	 * those of the next receives, so that one system call sends many. */
+	 * the replies of the next receives: one system call then sends many. */
 	if (err || !conn->in.bulk)
 		tcp_send_flush(conn);
 	if (err)

@@ -4,8 +4,8 @@
  *
  * Operation: datagrams are received on the listener's loop, one system call
  * each, into one buffer, and copied next to their message.  Each call has a
- * peer, and so an xprt, of its own.  Any thread sends its reply at once; if
- * that fails the reply is lost, and the peer asks again.
+ * separate peer, and so a separate xprt.  Any thread sends its reply at once;
+ * if that fails the reply is lost, and the peer asks again.
  *
  * Ownership: the references of its xprt own a call; the last put makes it free.
  */
@@ -303,7 +303,7 @@ static void unalloc(struct udp_call *c)
 	udp_last_put(&c->xprt);
 }
 
-/* Receives one datagram; false when there are no more now. */
+/* Receives one datagram; false: no datagram is left now. */
 static bool udp_receive(struct udp_listener *l)
 {
 	struct iovec iov = { l->buf, l->o.max_len + 1 };

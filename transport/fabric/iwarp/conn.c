@@ -2,7 +2,7 @@
 /*
  * conn - a connection: its socket on the loop, and its end.
  *
- * The end: no step is posted or sent any more, and once no thread is sending,
+ * The end: posting and sending stop; after the last thread has stopped sending,
  * all ops are flushed.  A Terminate goes out if there is a reason for one, then
  * our FIN.  If the socket were closed with bytes unread, it would send a reset,
  * and the peer's TCP might throw away our last bytes.  So it is closed when the
@@ -55,8 +55,8 @@ uint64_t iwarp_sent(struct fabric_conn *conn)
 }
 
 /*
- * Notes the socket's facts for good: our own FIN comes next, and after it the
- * socket's state does not tell the peer's doings any more.
+ * Records the socket's facts: our FIN comes next, and after it the socket's
+ * state no longer shows what the peer did.
  */
 static void look_last(struct iwarp_conn *c)
 {

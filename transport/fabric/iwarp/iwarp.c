@@ -10,7 +10,7 @@
 #include "transport/fabric/iwarp/internal.h"
 
 #define MAX_WR		16384u
-/* siw takes no more private data than 256 bytes, with 4 of MPA's own. */
+/* siw accepts at most 256 bytes of private data, 4 of which are MPA's. */
 #define MAX_PRIVATE	248u
 
 static const struct fabric_ops fabric_ops = {

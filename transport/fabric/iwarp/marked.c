@@ -19,7 +19,8 @@ static void put_plain(struct marked *m, const uint8_t *data, size_t len)
 	m->at += len;
 }
 
-/* All FPDUs and markers are multiples of four long, so the pointer is, too. */
+/* All FPDUs and markers are multiples of four long, so the pointer is a
+ * multiple of four as well. */
 static void put_marker(struct marked *m)
 {
 	unsigned back = (unsigned)(m->at - m->fpdu);

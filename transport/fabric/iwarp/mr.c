@@ -49,7 +49,7 @@ static int iwarp_mr_grow(struct iwarp_device *d)
 	return 0;
 }
 
-/* Slots are taken in turn, so that an old STag stays wrong for long. */
+/* Slots are taken in turn, to keep an old STag invalid for long. */
 static int iwarp_mr_find_slot(struct iwarp_device *d, unsigned *slot)
 {
 	for (unsigned i = 0; i < d->nslots; i++) {

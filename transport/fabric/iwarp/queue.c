@@ -228,7 +228,7 @@ static int iwarp_queue_build(struct iwarp_conn *c)
 	return err == -ENOBUFS ? 0 : err;
 }
 
-/* The peer may read anew as soon as it has an answer, so retire the Read
+/* The peer may read again as soon as it has an answer, so retire the Read
  * now. */
 static void release_answers(struct iwarp_conn *c)
 {
@@ -435,7 +435,7 @@ void iwarp_flush(struct iwarp_conn *c)
 	bool refused = c->out.err == -EREMOTEIO && c->read_blamed;
 
 	iwarp_retire(c);
-	/* No thread posts or sends any more. */
+	/* All threads have stopped posting and sending. */
 	while (c->sq.retired != c->sq.posted) {
 		struct iwarp_slot *s = slot_at(c, c->sq.retired++);
 		bool this = refused && s->is_read && !s->answered;

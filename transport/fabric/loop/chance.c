@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * chance - all that RDMA leaves open, decided by a seed.
+ * chance - decides everything that RDMA leaves open, by a seed.
  *
- * Operation: each end rolls for itself, so that what it meets depends on its
- * own steps and not on those of other connections.  The data of a Write is kept
- * until the Receive behind it is delivered, but for pieces that show earlier; a
- * Read moves its data piece by piece, while later steps are carried out.
+ * Operation: each end has a separate generator: its events depend on its steps,
+ * not on the steps of other connections.  The data of a Write is kept until the
+ * Receive behind it is delivered, except pieces that show earlier; a Read moves
+ * its data piece by piece, while later steps are carried out.
  */
 #include "transport/fabric/loop/impl.h"
 

@@ -216,7 +216,7 @@ static void tell_next(struct end *e, unsigned i, int status)
 static void step_failed(struct end *e, struct slot *s, unsigned next,
 			int status)
 {
-	s->reading = true;		/* it flushes what is behind it */
+	s->reading = true;		/* it flushes the steps behind it */
 	if (status == -ECONNRESET)
 		status = s->status = -ECANCELED;
 	if (e->side == PASSIVE)

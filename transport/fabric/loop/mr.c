@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* A handle is a slot and a generation, so that an old one stays refused. */
+/* A handle is a slot and a generation: an old one stays refused. */
 enum { GENERATION_BITS = 16 };
 
 static struct mr *loop_mr_find(struct device *d, uint32_t handle)

@@ -131,7 +131,7 @@ static void verbs_async_take(struct verbs_dev *dev,
 	}
 }
 
-/* Handles one event.  False: the device sends no more. */
+/* Handles one event.  False: the device has stopped sending events. */
 static bool verbs_async_take_event(struct verbs_dev *dev)
 {
 	struct ibv_async_event ev;

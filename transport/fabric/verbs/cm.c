@@ -3,10 +3,10 @@
  * The CM's events: one event channel for each loop that has listeners or
  * connections.
  *
- * An event is copied and acknowledged before it is handled, so that the handler
- * may destroy the id.  Only the thread that reads a channel destroys the ids on
- * it, apart from requests that were never set up: the kernel reports no events
- * of those.
+ * An event is copied and acknowledged before it is handled: the handler may
+ * destroy the id.  Only the thread that reads a channel destroys the ids on it,
+ * apart from requests that were never set up: the kernel reports no events of
+ * those.
  */
 #include "transport/fabric/verbs/internal.h"
 

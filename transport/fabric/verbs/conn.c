@@ -144,7 +144,7 @@ static void verbs_conn_timed_out(struct loop_timer *t)
 	}
 }
 
-/* The peer is gone: verbs_conn_finish() need not wait for it any more. */
+/* The peer is gone: verbs_conn_finish() no longer has to wait for it. */
 static void verbs_conn_peer_gone(struct verbs_conn *c, int err)
 {
 	c->gone = true;

@@ -2,10 +2,10 @@
 /*
  * RDMA devices: their limits, and their end.
  *
- * librdmacm opens a device when an id is bound to it, and may close it when
- * the last id goes after the device was unplugged.  We keep a protection
- * domain and registrations for longer than any connection, so each device
- * holds an id of its own that is bound to it and does nothing else.
+ * librdmacm opens a device when an id is bound to it, and may close it when the
+ * last id goes after the device was unplugged.  We keep a protection domain and
+ * registrations for longer than any connection, so each device holds a separate
+ * id that is bound to it and does nothing else.
  */
 #include "transport/fabric/verbs/internal.h"
 
@@ -153,10 +153,10 @@ static bool look_for_devices(void)
 }
 
 /*
- * Puts another file in the place of each of a device's, so that its driver need
- * not wait until librdmacm finds another device and closes them.  Nothing is
- * done with them any more, but for the end of a protection domain of the
- * library's, which fails; the driver ends it with the file.
+ * Replaces each of a device's files by another: otherwise its driver would wait
+ * until librdmacm finds another device and closes them.  They are no longer
+ * used, except to end a protection domain of the library, which fails; the
+ * driver ends it with the file.
  */
 static void let_files_go(const struct verbs_dev *dev, struct ibv_context *ctx)
 {
@@ -166,8 +166,8 @@ static void let_files_go(const struct verbs_dev *dev, struct ibv_context *ctx)
 			 dev->dev.name, strerror(errno));
 }
 
-/* Ends registrations and lets the library close the device, if nobody uses it
- * and nobody will.  True if it did.  The watcher's. */
+/* Ends registrations and lets the library close the device, if it has no users
+ * and will have none.  True if it did.  The watcher's. */
 static bool verbs_dev_release(struct verbs_dev *dev)
 {
 	struct ibv_context *ctx = dev->ctx;
@@ -197,10 +197,10 @@ static bool verbs_dev_release(struct verbs_dev *dev)
 }
 
 /*
- * The user library of siw takes the mmap offset 0x90000, which the kernel gives
- * out like any other, for a failure (siw-abi.h, SIW_INVAL_UOBJ_KEY), so that
+ * The user library of siw mistakes the mmap offset 0x90000, which the kernel
+ * hands out like any other, for a failure (siw-abi.h, SIW_INVAL_UOBJ_KEY), so
  * after some connections the next one always fails.  An unused queue that is
- * large enough to lie across the offset keeps it from others.
+ * large enough to lie across the offset reserves it.
  */
 static struct ibv_cq *fill_siw(struct ibv_context *ctx,
 			       const struct ibv_device_attr *attr)

@@ -2,10 +2,10 @@
 /*
  * domain - protection domains of single connections.
  *
- * A handle is good on all connections of its protection domain, and a device
- * hands handles out as its driver likes, so peers can guess those of others.
- * A connection whose memory peers may reach has a domain of its own, with all
- * that is registered for it (RFC 8166 section 8.1.1).
+ * A handle is valid on all connections of its protection domain, and the driver
+ * chooses its value, so peers can guess each other's handles.  A connection
+ * whose memory peers may reach has a separate domain with all its registrations
+ * (RFC 8166 section 8.1.1).
  *
  * Ownership: counted by the connection and by each registration in it, which
  * may outlive the connection.  When the device is gone its watcher ends the

@@ -211,7 +211,7 @@ void verbs_post_queued(struct verbs_conn *c)
 	if (!c->posts.dead && verbs_ring_head(&c->posts.chains) &&
 	    post_batches(c, verbs_ring_take(&c->posts.chains), true, &some))
 		post_broke(c);
-	/* The end does these, too. */
+	/* The end completes these as well. */
 	while (verbs_ring_head(&c->posts.chains))
 		verbs_ring_take(&c->posts.chains);
 	mutex_unlock(&c->posts.lock);

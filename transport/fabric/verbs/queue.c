@@ -9,7 +9,7 @@
  * the device does.  The device may still have ops when the queue pair is
  * destroyed: on some devices, work posted while the peer went away; or the rest
  * of a chain that it took in part.  Those are done then, as flushed, when the
- * device touches their memory no more.
+ * device no longer touches their memory.
  *
  * siw completes a Send as soon as TCP has it, even when a Read before it
  * still waits for its data; that completion waits in the ring for its turn.
@@ -282,8 +282,8 @@ static int create_cq(struct verbs_conn *c, const struct fabric_queues *q)
 	struct loop_fd *fd = &c->poll.fd;
 	/* A flush completes unsignaled steps too, so there is room for all. */
 	int depth = (int)(q->send_wr + q->recv_wr);
-	/* A loop's connections interrupt one processor, and those of different
-	 * loops different ones. */
+	/* A loop's connections interrupt one processor; connections of
+	 * different loops interrupt different ones. */
 	int vectors = MAX(c->id->verbs->num_comp_vectors, 1);
 	int vector = (int)(c->vl->number % (unsigned)vectors);
 

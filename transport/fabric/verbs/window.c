@@ -20,7 +20,7 @@ static int bind_window(struct verbs_conn *c, struct verbs_mr *w,
 {
 	struct ibv_send_wr wr = { .opcode = IBV_WR_BIND_MW };
 
-	/* A type 2 window's key is the driver's but for its last byte. */
+	/* The driver chooses a type 2 window's key, except the last byte. */
 	w->mr.rkey = ibv_inc_rkey(w->mw->rkey);
 	wr.bind_mw.mw = w->mw;
 	wr.bind_mw.rkey = w->mr.rkey;

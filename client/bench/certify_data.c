@@ -143,7 +143,7 @@ enum judgement certify_attributes(struct certify *c)
 			   ms_since(start));
 }
 
-/* Names in the big directory, but for "." and "..", in @n.  0, -errno or with
+/* Names in the big directory, except "."  and "..", in @n.  0, -errno or with
  * op->status; a list that goes on without end is -ELOOP. */
 static int count_names(struct certify *c, struct nfsc_op *op, uint64_t most,
 		       uint64_t *n)

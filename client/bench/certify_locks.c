@@ -16,7 +16,8 @@ enum {
 struct locker {
 	struct nfsc_wire *w;
 	const struct certify *c;
-	/* A name that no machine has: its locks are nobody else's. */
+	/* A name that no machine has: its locks conflict with no other
+	 * client's. */
 	char		  caller[32];
 };
 

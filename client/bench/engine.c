@@ -193,7 +193,7 @@ static void show_progress(struct load_run *r, uint64_t *ops, uint64_t *bytes,
 	*bytes = b;
 }
 
-/* Waits until @end, until no thread runs any more, or for the user. */
+/* Waits until @end, until the last thread has ended, or for the user. */
 static void wait_for_end(struct load_run *r, uint64_t end)
 {
 	uint64_t ops = 0, bytes = 0, last = clock_ns(), now = last;

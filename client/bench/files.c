@@ -2,8 +2,8 @@
 /*
  * files - the directory and the files of the workloads.
  *
- * All lies in one directory with a name that nobody else has, which is made
- * here: of others' files none is touched.
+ * All files lie in one directory with a unique name, which is made here: no
+ * other files are touched.
  */
 #include "client/bench/bench.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * pattern - the contents of the files: a byte depends on its offset, so that
- * data at a wrong place shows.
+ * pattern - the contents of the files: a byte depends on its offset, which
+ * reveals data at a wrong place.
  */
 #include "client/bench/bench.h"
 

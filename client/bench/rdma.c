@@ -3,9 +3,9 @@
  * rdma - calls by RPC-over-RDMA, over any fabric (RFC 8267 says what goes in
  * chunks).
  *
- * Operation: a thread of the run has a loop of its own, on which its
- * connections' requesters live.  Everything happens there, in done() of the
- * reply before, or by a timer where there is a rate; the thread itself waits.
+ * Operation: a thread of the run has a separate loop, on which its connections'
+ * requesters live.  Everything happens there, in done() of the reply before, or
+ * by a timer where there is a rate; the thread itself waits.
  *
  * Ownership: a wire is a connection's; a lane is a slot's, with the memory of
  * one call.
@@ -140,7 +140,7 @@ static void side_connected(void *arg)
 	sem_post(&w->side->changed);
 }
 
-/* Also when it ends as it should, which nobody waits for. */
+/* Also when it ends normally, which no thread waits for. */
 static void side_closed(void *arg, int err)
 {
 	struct wire *w = arg;

@@ -39,8 +39,8 @@ struct link {
 
 	/*
 	 * In: [0, whole) is of the record that is being received, without
-	 * marks; then its current fragment goes on for frag bytes; what is
-	 * beyond them was received with it.
+	 * marks; then its current fragment goes on for frag bytes; any bytes
+	 * beyond were received with it.
 	 */
 	uint8_t		*in;		/* owned */
 	size_t		 in_size;
@@ -160,7 +160,7 @@ static int send_calls(struct link *w)
 	return 0;
 }
 
-/* Starts and sends until nothing is left or the socket takes no more. */
+/* Starts and sends until nothing is left or the socket is full. */
 static int flush_link(struct link *w)
 {
 	int err;
@@ -259,7 +259,7 @@ static int receive_some(struct link *w)
 
 	make_space(w);
 	want = w->in_size - w->filled;
-	/* No more than the rest of a long record, so that none is moved. */
+	/* At most the rest of a long record: then no bytes are moved. */
 	if (w->frag > IN_SMALL)
 		want = w->frag;
 	else

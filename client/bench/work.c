@@ -143,7 +143,8 @@ static int reply_remove(struct slot *s, struct xdr_in *x, struct counts *n)
 	return 0;
 }
 
-/* Counts the entries, and goes on behind the last; at the end, anew. */
+/* Counts the entries, and continues behind the last; at the end, starts
+ * again. */
 static int reply_list(struct slot *s, struct xdr_in *x, struct counts *n)
 {
 	uint64_t cookie = 0, verf;

@@ -3,8 +3,7 @@
  * capture - writes the calls and replies of a server into a file.
  *
  * The server sends a pcapng file behind its answer, which is written as it
- * comes: block by block, so that the file ends with a whole one whatever
- * happens.
+ * comes: block by block: the file has to end with a whole one whatever happens.
  */
 #include "client/ctl/ctl.h"
 
@@ -82,7 +81,7 @@ static void note_statistics(struct capturing *c, const uint8_t *p, size_t len)
 	}
 }
 
-/* The bytes of whole blocks in the buffer; -1: these are none. */
+/* The bytes of whole blocks in the buffer; -1: these are not blocks. */
 static ssize_t whole_blocks(struct capturing *c)
 {
 	size_t at = 0;

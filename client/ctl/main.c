@@ -79,7 +79,7 @@ static int ctl_read_options(struct ctl *c, int argc, char **argv,
 	return -1;
 }
 
-/* Of a command with options of its own. */
+/* For a command that has options. */
 static int command_help(const struct ctl_command *command)
 {
 	printf("Usage: gannetctl %s %s\n%s.\n\n%s"
@@ -108,7 +108,7 @@ static const struct ctl_command *find_command(const char *name)
 	return command;
 }
 
-/* A command without options of its own. */
+/* A command without options. */
 static int run_plain(struct ctl *c, const struct ctl_command *command,
 		     int argc, char **argv)
 {

@@ -58,7 +58,7 @@ static void catch_signals(int fd)
 		pthread_detach(thread);
 }
 
-/* Reads the answer to its end.  NULL: there is none. */
+/* Reads the answer to its end.  NULL: no answer. */
 static json_t *read_answer(int fd)
 {
 	char text[ANSWER_MAX];

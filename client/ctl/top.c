@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * top - who does how much now, again and again.
+ * top - shows the current load by client, export or procedure, repeatedly.
  *
- * Operation: the server tells the sums since its start; each round subtracts
- * those of the round before.  On a terminal a round overwrites the one before,
- * and keys choose; else each is printed behind the other.
+ * Operation: the server reports the sums since its start; each round subtracts
+ * the sums of the previous round.  On a terminal a round overwrites the one
+ * before, and keys choose; else each is printed behind the other.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -287,7 +287,7 @@ static bool top_round(struct top *t)
 
 /* ---- keys */
 
-/* Begins anew with the other accounts. */
+/* Starts again with the other accounts. */
 static void choose(struct top *t, const char *by)
 {
 	t->by = by;

@@ -3,7 +3,7 @@
  * trace - prints a line for each call that the server has ended.
  *
  * The server sends an object of JSON a line behind its answer: one for each
- * call, the number of those that were dropped, and the sums at the end.
+ * call, the number of dropped calls, and the sums at the end.
  */
 #include "client/ctl/ctl.h"
 
@@ -109,7 +109,7 @@ static int print_lines(struct tracing *t, int fd)
 		close(fd);
 		return complain("%s", strerror(errno));
 	}
-	setvbuf(stdout, NULL, _IOLBF, 0);	/* into a pipe, too */
+	setvbuf(stdout, NULL, _IOLBF, 0);	/* also into a pipe */
 	while (!ferror(stdout) && getline(&line, &size, in) > 0)
 		tell_line(t, line);
 	free(line);

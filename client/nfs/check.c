@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* check - mount-check: what one wants to know before mounting. */
+/* check - mount-check: the facts to know before mounting. */
 #include <arpa/inet.h>
 #include <netdb.h>
 #include <netinet/in.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * codec - arguments and results of NFS version 3 (RFC 1813), as a client
- * needs them.  Pure, but for the memory of directory entries.
+ * codec - arguments and results of NFS version 3 (RFC 1813), as a client needs
+ * them.  Pure, except the memory of directory entries.
  */
 #include "client/nfs/nfs.h"
 

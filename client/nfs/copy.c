@@ -84,7 +84,7 @@ static int ring_init(struct ring *r, struct tool *t, const struct nfsc_fh *fh,
 	return TOOL_OK;
 }
 
-/* Starts what is left of a block. */
+/* Starts the rest of a block. */
 static int launch(struct ring *r, struct block *b)
 {
 	int err;
@@ -202,7 +202,7 @@ static int leave_out(int fd, size_t len, const char *to)
 {
 	off_t at = lseek(fd, (off_t)len, SEEK_CUR);
 
-	/* Its size is right when this is the last, too. */
+	/* Its size is right even if this is the last. */
 	if (at < 0 || ftruncate(fd, at) < 0)
 		return tool_complain(to, -errno, 0);
 	return TOOL_OK;

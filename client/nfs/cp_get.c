@@ -23,7 +23,7 @@ struct fetch {
 	mode_t		 mask;		/* of this process */
 };
 
-/* The directory and the name of what is copied. */
+/* The directory and the name of the copied object. */
 static int local_dir(const struct fetch *f, const struct walk_at *at)
 {
 	return at->up ? at->up->local : f->into;

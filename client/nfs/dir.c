@@ -35,7 +35,7 @@ static int keep_entry(struct listing *l, struct nfsc_entry *e)
 	return l->n < NAMES_MAX ? 0 : -EOVERFLOW;
 }
 
-/* Takes the entries of @op; moves it on to those that follow. */
+/* Takes the entries of @op; advances it to the entries that follow. */
 static int keep_page(struct tool *t, struct listing *l, struct nfsc_op *op)
 {
 	struct nfsc_entry *e = op->entries, *next;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * doctor_data - each transport in turn: what was agreed on, whether data comes
- * as it went, and how long a call takes.
+ * doctor_data - each transport in turn: the negotiated values, whether data
+ * returns unchanged, and how long a call takes.
  *
  * Over RDMA a READ has a Write chunk, a READDIRPLUS offers a Reply chunk, a
  * WRITE has a Read chunk, doctor_long.c has the long messages, and the other

@@ -44,7 +44,7 @@ int tool_complain(const char *what, int err, uint32_t status)
 	return tool_reason(err, status);
 }
 
-/* The port of NFS, and what was heard from there. */
+/* The port of NFS, and its answer. */
 static int complain_port(const struct tool *t, int err)
 {
 	const struct nfsc_url *u = &t->url;
@@ -308,7 +308,7 @@ static int get_root(struct tool *t, struct tool_object *obj)
 	return TOOL_OK;
 }
 
-/* Puts where the link leads before what is left of the path. */
+/* Puts the link's target before the rest of the path. */
 static int follow_link(struct tool *t, const struct tool_object *link,
 		       char *rest)
 {
@@ -337,7 +337,7 @@ static int follow_link(struct tool *t, const struct tool_object *link,
 	return TOOL_OK;
 }
 
-/* Takes the first component off @rest; false: there is none. */
+/* Removes the first component of @rest; false: none is left. */
 static bool next_name(char *rest, char name[NFS_PATH_MAX])
 {
 	size_t skip = strspn(rest, "/"), len = strcspn(rest + skip, "/");

@@ -224,7 +224,7 @@ struct parsed {
 	unsigned	    done;	/* --help or --version */
 };
 
-/* Those of bench. */
+/* Options of bench. */
 static void take_amount(struct bench_options *b, int option, uint64_t n)
 {
 	switch (option) {
@@ -317,7 +317,7 @@ static void lengthen_dashes(int argc, char *argv[])
 	}
 }
 
-/* Options of bench alone that take no number; -1: it is none of them. */
+/* Options of bench only that take no number; -1: another option. */
 static int take_bench(struct bench_options *b, int option)
 {
 	switch (option) {

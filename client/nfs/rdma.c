@@ -21,7 +21,7 @@
 
 enum {
 	NFS_RDMA_PORT = 20049,
-	/* Bytes of a reply beside a directory's entries. */
+	/* Bytes of a reply without a directory's entries. */
 	REPLY_EXTRA = 1024,
 };
 

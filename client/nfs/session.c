@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* session - what is the same over either transport, and URLs. */
+/* session - the part that both transports share, and URLs. */
 #include "client/nfs/nfs.h"
 
 #include <errno.h>
@@ -65,7 +65,7 @@ static int hex(char c)
 	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* Copies with %xx undone.  NULL, or what is wrong with it. */
+/* Copies with %xx undone.  NULL, or its mistake. */
 static const char *unescape(char *to, size_t size, const char *from, size_t len)
 {
 	size_t n = 0;

@@ -101,8 +101,8 @@ static int take_reply(struct session *s, struct xdr_in *x)
 
 /* ---- the connection */
 
-/* Operations in flight go back to the queue, in order, before those that wait
- * already. */
+/* Operations in flight go back to the queue, in order, before the waiting
+ * ones. */
 static void disconnect(struct session *s)
 {
 	if (s->wire)

@@ -110,7 +110,7 @@ void wire_send(struct nfsc_wire *w, struct wire_out *m)
 {
 	m->sent = 0;
 	cds_list_add_tail(&m->link, &w->unsent);
-	push(w);		/* wire_receive() comes upon the error, too */
+	push(w);		/* wire_receive() also gets the error */
 }
 
 /* ---- receiving */
@@ -132,7 +132,7 @@ static int grow_wire(struct nfsc_wire *w, size_t more)
 	return 0;
 }
 
-/* Looks at what has come.  1: the record is whole; 0: more must come. */
+/* Processes the received bytes.  1: the record is whole; 0: more must come. */
 static int assemble(struct nfsc_wire *w)
 {
 	struct record_span span;
@@ -158,7 +158,7 @@ static int assemble(struct nfsc_wire *w)
 	return 0;
 }
 
-/* Receives what is there.  1, 0 if nothing is, or -errno. */
+/* Receives the available bytes.  1, 0 if nothing is, or -errno. */
 static int fill_wire(struct nfsc_wire *w)
 {
 	size_t len = record_left(&w->record);
@@ -409,8 +409,8 @@ int wire_open(const char *host, uint16_t port, uint32_t program,
 
 	if (getaddrinfo(host, NULL, &hints, &list) != 0)
 		return err;
-	/* Something else may listen at one of them: a server that listens on
-	 * IPv4 alone leaves its port to others on IPv6. */
+	/* Something else may listen at one of them: a server that listens only
+	 * on IPv4 leaves its port to other servers on IPv6. */
 	for (ai = list; ai && err < 0; ai = ai->ai_next)
 		err = open_at(ai->ai_addr, port, &null, ms, out);
 	freeaddrinfo(list);

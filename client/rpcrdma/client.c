@@ -2,13 +2,13 @@
 /*
  * client - calls over a requester that is replaced when its connection ends.
  *
- * Operation: a call is given to the requester when there is one, else it
- * waits.  The requester fails what it has when its connection ends; such
- * calls go back to those that wait.  A thread of its own, the manager, does
- * all that may block: it makes a requester while calls wait for one, gives
- * them to it in their order, and ends a connection that leaves a call
- * without a reply for too long.  A client that is polled has no other thread:
- * its user's drives the loop, here too while something is waited for.
+ * Operation: a call is given to the requester when there is one, else it waits.
+ * The requester fails its calls when its connection ends; such calls go back to
+ * the waiting ones.  A separate thread, the manager, does everything that can
+ * block: it makes a requester while calls wait for one, hands them over to it
+ * in their order, and ends a connection that leaves a call without a reply for
+ * too long.  A client that is polled has no other thread: its user's drives the
+ * loop, here too while something is waited for.
  *
  * Ownership: a struct call is made when the call is started and freed just
  * before its done().

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * manager - the thread that makes connections, and ends those that have
- * become silent.
+ * manager - the thread that makes connections, and ends silent ones.
  *
  * A function that says "with the lock" may let it go meanwhile where it
  * creates, destroys, or calls something on the loop.
@@ -42,7 +41,7 @@ static void is_poked(struct loop_task *t)
 	mutex_unlock(&c->lock);
 }
 
-/* With the lock: those who wait for a change look again. */
+/* With the lock: wakes the threads that wait for a change. */
 static void tell_waiters(struct gannet_rpcrdma *c)
 {
 	pthread_cond_broadcast(&c->wake);

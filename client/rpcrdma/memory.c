@@ -71,8 +71,8 @@ static int take_memory(const struct gannet_rpcrdma *c,
 
 /*
  * On the wire positions count what sources carry, padded (RFC 8166 section
- * 3.4.5); the caller's are those of its own message, in its order
- * (rfc5666bis-01 section 5.2.1).
+ * 3.4.5); the caller's positions count its message, in its order (rfc5666bis-01
+ * section 5.2.1).
  */
 static int take_sources(struct client_call *call)
 {
@@ -230,7 +230,7 @@ static void forget_range(void *arg)
 	mutex_unlock(&job->c->lock);
 }
 
-/* Takes @mem.fd, on every path; -1: the memory is none of a dma-buf. */
+/* Takes @mem.fd, on every path; -1: the memory is not a dma-buf's. */
 static int register_region(struct gannet_rpcrdma *c,
 			   struct fabric_dmabuf mem, unsigned use,
 			   struct gannet_rpcrdma_region **out)

@@ -169,7 +169,7 @@ unsigned users_count(struct users *u);
 /*
  * A list of groups: immutable, counted.  A thread that finds one in a table
  * under RCU may use it for that section, and may count it: the table gives its
- * reference back only after a grace period.  groups.c.
+ * reference back only after a grace period.  group_list.c.
  */
 struct groups {
 	struct rcu_head	rcu;
@@ -186,7 +186,7 @@ void groups_put(struct groups *g);
 /* Gives a table's reference back, after a grace period. */
 void groups_retire(struct groups *g);
 
-/* The lists that came in calls, each of which has at most 16. */
+/* The lists that came in calls, each of which has at most 16.  groups.c. */
 struct groups_table;
 
 int  groups_create(struct groups_table **out);

@@ -26,35 +26,6 @@ struct groups_table {
 	struct groups *_Atomic slot[SLOTS];
 };
 
-struct groups *groups_alloc(uint32_t n)
-{
-	static _Atomic uint64_t last;
-	struct groups *g = malloc(sizeof(*g) + n * sizeof(g->gids[0]));
-
-	if (!g)
-		return NULL;
-	ref_init(&g->ref);
-	g->n = n;
-	g->id = ++last;
-	return g;
-}
-
-void groups_put(struct groups *g)
-{
-	if (ref_put(&g->ref))
-		free(g);
-}
-
-static void groups_drop(struct rcu_head *head)
-{
-	groups_put(container_of(head, struct groups, rcu));
-}
-
-void groups_retire(struct groups *g)
-{
-	rcu_later(&g->rcu, groups_drop);
-}
-
 int groups_create(struct groups_table **out)
 {
 	*out = calloc(1, sizeof(**out));

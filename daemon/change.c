@@ -14,8 +14,7 @@ struct change {
 	struct reloader_job job;
 	const struct report *r;
 	struct control_call *call;
-	/* 0 or -errno. */
-	int (*make)(const struct change *c, struct outcome *o);
+	enum change_kind kind;
 };
 
 static void end_with_error(struct control_call *call, const char *error)
@@ -26,6 +25,21 @@ static void end_with_error(struct control_call *call, const char *error)
 		text = NULL;
 	control_call_end(call, NULL, text ? text : error);
 	free(text);
+}
+
+/* 0 or -errno. */
+static int make_change(const struct change *c, struct outcome *o)
+{
+	const struct report *r = c->r;
+
+	switch (c->kind) {
+	case CHANGE_RELOAD:
+		return r->reload(r->server, o);
+	case CHANGE_REOPEN:
+		return audit_reopen(r->audit, *r->now ? *r->now : r->o, o);
+	default:
+		return change_rules(r, c->call, c->kind, o);
+	}
 }
 
 static void run_change(struct reloader_job *job, bool stops)
@@ -40,7 +54,7 @@ static void run_change(struct reloader_job *job, bool stops)
 		return;
 	}
 	outcome_init(&o);
-	err = c->make(c, &o);
+	err = make_change(c, &o);
 	if (err)
 		end_with_error(c->call, o.error ? o.error : strerror(-err));
 	else
@@ -49,78 +63,19 @@ static void run_change(struct reloader_job *job, bool stops)
 	free(c);
 }
 
-static void ask_for_change(const struct report *r, struct control_call *call,
-			   int (*make)(const struct change *c,
-				       struct outcome *o))
+void change_later(void *report, struct control_call *call, int kind)
 {
+	const struct report *r = report;
 	struct change *c = malloc(sizeof(*c));
 
 	if (!c) {
 		end_with_error(call, "out of memory");
 		return;
 	}
-	*c = (struct change){ { NULL, run_change }, r, call, make };
+	*c = (struct change){ { NULL, run_change }, r, call, kind };
 	if (reloader_give(r->reloader, &c->job))
 		return;
 	end_with_error(call, "too many changes wait, since a file system does "
 		       "not answer");
 	free(c);
-}
-
-/* ---- reload */
-
-static int make_reload(const struct change *c, struct outcome *o)
-{
-	return c->r->reload(c->r->server, o);
-}
-
-void change_reload(void *report, struct control_call *call)
-{
-	ask_for_change(report, call, make_reload);
-}
-
-/* ---- reopen */
-
-static int make_reopen(const struct change *c, struct outcome *o)
-{
-	const struct report *r = c->r;
-
-	return audit_reopen(r->audit, *r->now ? *r->now : r->o, o);
-}
-
-void change_reopen(void *report, struct control_call *call)
-{
-	ask_for_change(report, call, make_reopen);
-}
-
-/* ---- exports */
-
-static int make_add(const struct change *c, struct outcome *o)
-{
-	return change_rules(c->r, c->call, CHANGE_ADD, o);
-}
-
-static int make_remove(const struct change *c, struct outcome *o)
-{
-	return change_rules(c->r, c->call, CHANGE_REMOVE, o);
-}
-
-static int make_set(const struct change *c, struct outcome *o)
-{
-	return change_rules(c->r, c->call, CHANGE_SET, o);
-}
-
-void change_add(void *report, struct control_call *call)
-{
-	ask_for_change(report, call, make_add);
-}
-
-void change_remove(void *report, struct control_call *call)
-{
-	ask_for_change(report, call, make_remove);
-}
-
-void change_set(void *report, struct control_call *call)
-{
-	ask_for_change(report, call, make_set);
 }

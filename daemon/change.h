@@ -6,14 +6,16 @@
 
 #include "daemon/report.h"
 
-/* Commands, as control_command.later: @report is a struct report. */
-void change_reload(void *report, struct control_call *call);
-void change_reopen(void *report, struct control_call *call);
-void change_add(void *report, struct control_call *call);
-void change_remove(void *report, struct control_call *call);
-void change_set(void *report, struct control_call *call);
+enum change_kind {
+	CHANGE_RELOAD,
+	CHANGE_REOPEN,		/* the audit stream's file */
+	/* Of the exports. */
+	CHANGE_ADD, CHANGE_REMOVE, CHANGE_SET,
+};
 
-enum change_kind { CHANGE_ADD, CHANGE_REMOVE, CHANGE_SET };
+/* Commands, as control_command.later: @report is a struct report, and @kind an
+ * enum change_kind. */
+void change_later(void *report, struct control_call *call, int kind);
 
 /*
  * change_exports.c: changes the exports as the options of @call say, all or

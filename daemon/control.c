@@ -95,7 +95,7 @@ static json_t *control_give(struct control *c, struct request *r,
 				       r->options };
 	r->whole = NULL;
 	p->fd = -1;
-	command->later(c->arg, call);
+	command->later(c->arg, call, command->kind);
 	return NULL;
 }
 

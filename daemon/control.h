@@ -38,8 +38,10 @@ struct control_command {
 	/* After each result of @open: takes the connection @fd, to which the
 	 * result was sent; -1: that failed.  Must not wait. */
 	void (*stream)(void *arg, int fd);
-	/* Takes @call, which another thread ends.  Must not wait. */
-	void (*later)(void *arg, struct control_call *call);
+	/* Takes @call, which another thread ends; @kind is that below.  Must
+	 * not wait. */
+	void (*later)(void *arg, struct control_call *call, int kind);
+	int kind;		/* for @later, which serves several commands */
 };
 
 /* Of the request, borrowed until the call ends; either may be NULL. */

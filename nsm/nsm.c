@@ -1,20 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * nsm - the list of hosts, its file, and the thread that writes it.
+ * nsm - the monitor, and its thread, which writes the list of hosts.
  *
  * Operation: a host joins the list at once, and its waiters wait until the
  * thread has replaced the file, for all that came meanwhile together.  Then
  * rpc.statd is asked, where it runs.  A host that leaves is written with the
  * next change, or a second later: clients lock, unlock and lock again.
- *
- * The state number is odd, and grows by two at each start.  The first is taken
- * from the clock: so a list that was lost does not make us use numbers that
- * hosts have seen, and rpc.statd, which counts from 1, does not either.
  */
 #include "nsm/nsm.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -23,90 +18,9 @@
 #include "nsm/file.h"
 #include "nsm/priv.h"
 
-STAT(nsm_monitored, "hosts that began to be monitored for their locks");
 STAT(nsm_save_failed, "failures to write the list of hosts with locks");
-STAT(nsm_bad_line, "malformed lines of the list of hosts with locks");
 
 #define RETRY_MS	1000
-
-void nsm_save_in(struct nsm *n, uint32_t ms)
-{
-	uint64_t at = clock_ms() + ms;
-
-	if (!n->save_at || at < n->save_at)
-		n->save_at = at;
-	pthread_cond_signal(&n->wake);
-}
-
-void nsm_host_put(struct nsm *n, struct nsm_host *host)
-{
-	host->calls--;
-	nsm_hosts_tidy(&n->hosts, host);
-}
-
-/* A waiter goes, with the lock held. */
-static void end_waiting(struct nsm *n, struct nsm_host *host)
-{
-	host->waiters--;
-	nsm_host_put(n, host);
-}
-
-/* The host was added for a waiter that is forgotten: without another one,
- * nobody would take it off the list.  The caller holds the lock. */
-static void leave_list(struct nsm *n, struct nsm_host *host)
-{
-	if (host->ready || host->user || host->waiters > 1)
-		return;
-	host->monitored = host->saved = false;
-	nsm_save_in(n, NSM_LAZY_MS);
-}
-
-void nsm_waiter_end(struct nsm_waiter *w, int err)
-{
-	struct nsm *n = w->nsm;
-
-	mutex_lock(&n->lock);
-	if (!w->done)
-		leave_list(n, w->host);
-	/* Not if it left the list meanwhile, and came back. */
-	else if (!err && w->host->saved)
-		w->host->ready = true;
-	end_waiting(n, w->host);
-	mutex_unlock(&n->lock);
-	if (w->done)
-		w->done(w->arg, err);
-	free(w);
-}
-
-static struct nsm_waiter *find_waiter(struct cds_list_head *list, void *arg)
-{
-	struct nsm_waiter *w;
-
-	cds_list_for_each_entry(w, list, link)
-		if (w->arg == arg && w->done)
-			return w;
-	return NULL;
-}
-
-bool nsm_forget(struct nsm *n, void *arg)
-{
-	struct nsm_waiter *saved, *waits;
-
-	mutex_lock(&n->lock);
-	saved = find_waiter(&n->saving, arg);
-	waits = find_waiter(&n->waiters, arg);
-	if (saved) {
-		/* The thread that writes the file frees it. */
-		saved->done = NULL;
-	} else if (waits) {
-		cds_list_del(&waits->link);
-		leave_list(n, waits->host);
-		end_waiting(n, waits->host);
-		free(waits);
-	}
-	mutex_unlock(&n->lock);
-	return saved || waits;
-}
 
 /* The file's new text, malloced, with the lock held; NULL: no memory. */
 static char *format_list(struct nsm *n, size_t *len)
@@ -243,146 +157,6 @@ static void nsm_run(void *arg)
 	mutex_unlock(&n->lock);
 }
 
-/* The same host is on the list for another address of ours, with the lock
- * held: what it told of its restarts is no news. */
-static void note_last_state(struct nsm *n, struct nsm_host *host)
-{
-	const struct nsm_host *other;
-
-	cds_list_for_each_entry(other, &n->hosts.list, link)
-		if (!other->user && nsm_same_addr(other, nsm_addr(host)) &&
-		    !strcmp(other->name, host->name) &&
-		    nsm_state_is_newer(other->last_state, host->last_state))
-			host->last_state = other->last_state;
-}
-
-/* Finds the host, or adds it; the caller holds the lock. */
-static int nsm_join(struct nsm *n, const struct rpc_host *who,
-		    const struct nsm_host *user, struct nsm_host **out)
-{
-	struct nsm_host *host;
-	int err;
-
-	host = nsm_hosts_find(&n->hosts, who, user != NULL);
-	if (!host) {
-		err = nsm_hosts_add(&n->hosts, who, &host);
-		if (err)
-			return err;
-		stat_inc(nsm_monitored);
-		note_last_state(n, host);
-	}
-	if (!host->monitored)
-		host->saved = host->ready = false;
-	host->monitored = true;
-	/* The host speaks to us: this is the time to tell it of our start. */
-	if (host->untold) {
-		host->due = clock_ms();
-		host->until = MAX(host->until, host->due);
-	}
-	if (user) {
-		host->user = true;
-		host->vers = user->vers;
-		host->proc = user->proc;
-		memcpy(host->priv, user->priv, SM_PRIV_SIZE);
-		host->ready = false;
-	}
-	*out = host;
-	return 0;
-}
-
-void nsm_add(struct nsm *n, const struct rpc_host *who,
-	     const struct nsm_host *user, nsm_done_fn *done, void *arg)
-{
-	struct nsm_waiter *w = malloc(sizeof(*w));
-	struct nsm_host *host = NULL;
-	int err = -ENOMEM;
-
-	if (!w)
-		goto fail;
-	mutex_lock(&n->lock);
-	err = n->stop ? -ECANCELED : nsm_join(n, who, user, &host);
-	if (!err && !host->ready) {
-		*w = (struct nsm_waiter){ .nsm = n, .host = host,
-					  .done = done, .arg = arg };
-		host->calls++;
-		host->waiters++;
-		cds_list_add_tail(&w->link, &n->waiters);
-		nsm_save_in(n, 0);
-		mutex_unlock(&n->lock);
-		return;
-	}
-	mutex_unlock(&n->lock);
-fail:
-	free(w);
-	done(arg, err);
-}
-
-void nsm_monitor(struct nsm *n, const struct rpc_host *who, nsm_done_fn *done,
-		 void *arg)
-{
-	nsm_add(n, who, NULL, done, arg);
-}
-
-/* Asks rpc.statd to forget the address of @host, which is not monitored any
- * more, unless another host has it.  The caller holds the lock. */
-static void forget_addr(struct nsm *n, const struct nsm_host *host)
-{
-	const struct nsm_host *other;
-	char addr[NSM_NAME_MAX];
-
-	if (!n->statd_port || n->stop)
-		return;
-	cds_list_for_each_entry(other, &n->hosts.list, link)
-		if (other->monitored && !other->user &&
-		    nsm_same_addr(other, nsm_addr(host)))
-			return;
-	nsm_addr_text(nsm_addr(host), addr);
-	nsm_statd_unmon(n, addr);
-}
-
-/* The host leaves the list, with the lock held. */
-static void stop_monitoring(struct nsm *n, struct nsm_host *host)
-{
-	host->monitored = host->saved = host->ready = false;
-	if (!host->user)
-		forget_addr(n, host);
-	nsm_save_in(n, NSM_LAZY_MS);
-	nsm_hosts_tidy(&n->hosts, host);
-}
-
-void nsm_remove_user(struct nsm *n, const char *name)
-{
-	struct nsm_host *host, *next;
-
-	mutex_lock(&n->lock);
-	cds_list_for_each_entry_safe(host, next, &n->hosts.list, link)
-		if (host->user && host->monitored &&
-		    (!name || !strcmp(host->name, name)))
-			stop_monitoring(n, host);
-	mutex_unlock(&n->lock);
-}
-
-void nsm_unmonitor(struct nsm *n, const struct rpc_host *who)
-{
-	struct nsm_host *host;
-
-	mutex_lock(&n->lock);
-	host = nsm_hosts_find(&n->hosts, who, false);
-	if (host && host->monitored)
-		stop_monitoring(n, host);
-	mutex_unlock(&n->lock);
-}
-
-uint32_t nsm_state(struct nsm *n)
-{
-	uint32_t state;
-
-	mutex_lock(&n->lock);
-	state = n->head.state;
-	mutex_unlock(&n->lock);
-	return state;
-}
-
 unsigned nsm_hosts_before(const struct nsm *n)
 {
 	return n->before;
@@ -404,27 +178,6 @@ void nsm_on_restart(struct nsm *n, nsm_restarted_fn *fn, void *ctx)
 	n->restarted_ctx = ctx;
 }
 
-static uint32_t raised(uint32_t state)
-{
-	return state ? (state | 1) + 2 : (uint32_t)(time(NULL) / 2) | 1;
-}
-
-/* The hosts that have to be told of a restart, of this server or, if @machine,
- * of the whole machine: then those of its lock managers, too. */
-static void begin_telling(struct nsm *n, bool machine)
-{
-	struct nsm_host *host;
-
-	cds_list_for_each_entry(host, &n->hosts.list, link) {
-		if (host->user && !machine)
-			continue;
-		host->untold = true;
-		host->tries = 0;
-		host->due = 0;
-		host->until = clock_ms() + n->config.tell_ms;
-	}
-}
-
 void nsm_tell(struct nsm *n)
 {
 	struct nsm_host *host;
@@ -436,62 +189,6 @@ void nsm_tell(struct nsm *n)
 		host->until = clock_ms() + n->config.tell_ms;
 	pthread_cond_signal(&n->wake);
 	mutex_unlock(&n->lock);
-}
-
-void nsm_crash(struct nsm *n)
-{
-	mutex_lock(&n->lock);
-	n->head.state = raised(n->head.state);
-	n->kept = false;
-	begin_telling(n, true);
-	nsm_save_in(n, 0);
-	mutex_unlock(&n->lock);
-}
-
-static void read_boot(char *out)
-{
-	int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
-	ssize_t n = -1;
-
-	if (fd >= 0) {
-		n = read(fd, out, NSM_BOOT_MAX - 1);
-		close(fd);
-	}
-	out[MAX(n, 0)] = '\0';
-	out[strcspn(out, " \n")] = '\0';
-	if (!*out)
-		strcpy(out, "unknown");
-}
-
-/* The hosts of the last server are monitored no more, and are to be told.
- * Those that lock managers of this machine asked for stay monitored. */
-static int load_list(struct nsm *n)
-{
-	struct nsm_host *host;
-	char boot[NSM_BOOT_MAX], *text = NULL;
-	int err = nsm_file_read(n->state_dir, &text);
-
-	if (err) {
-		log_err("can't read %s/nsm: %s", n->state_dir,
-			strerror(-err));
-		return err;
-	}
-	/* Such a line may have been a host, which is to have its grace. */
-	n->before = nsm_hosts_parse(&n->hosts, text, &n->head);
-	stat_add(nsm_bad_line, n->before);
-	free(text);
-	read_boot(boot);
-	begin_telling(n, strcmp(boot, n->head.boot) != 0);
-	strcpy(n->head.boot, boot);
-	n->head.state = raised(n->head.state);
-	cds_list_for_each_entry(host, &n->hosts.list, link) {
-		n->before += !host->user;
-		host->claims = !host->user;
-		host->ready = host->user && !host->untold;
-		host->monitored = host->ready;
-	}
-	nsm_save_in(n, 0);
-	return 0;
 }
 
 static struct nsm *make_nsm(const struct nsm_config *config)
@@ -536,7 +233,7 @@ int nsm_create(const struct nsm_config *config, struct nsm **out)
 	if (!n)
 		return err;
 	if (n->state_dir)
-		err = load_list(n);
+		err = nsm_load(n);
 	if (err)
 		goto fail;
 	if (config->use_statd)

@@ -56,23 +56,29 @@ struct nsm {
 	bool			 stop;
 };
 
-/* nsm.c.  The caller holds the lock. */
+/* list.c.  The caller holds the lock. */
 /* The file is to be written in @ms at the latest. */
 void nsm_save_in(struct nsm *n, uint32_t ms);
 /* A call with a pointer to @host has ended. */
 void nsm_host_put(struct nsm *n, struct nsm_host *host);
 
-/* nsm.c.  The caller doesn't hold the lock. */
+/* list.c.  The caller doesn't hold the lock. */
 /* Ends the wait: calls back with @err, and frees @w. */
 void nsm_waiter_end(struct nsm_waiter *w, int err);
+/* The machine is as if it had restarted: every host is told. */
+void nsm_crash(struct nsm *n);
+/* Reads the file, before the thread starts.  Hosts of the last server are not
+ * monitored, and are told; those of this machine's lock managers stay
+ * monitored.  0, or -errno after the reason was logged. */
+int nsm_load(struct nsm *n);
+
+/* monitor.c.  The caller doesn't hold the lock. */
 /* As nsm_monitor(), for a lock manager of this machine too, which is
  * called back: @user has vers, proc and priv, or it is NULL. */
 void nsm_add(struct nsm *n, const struct rpc_host *who,
 	     const struct nsm_host *user, nsm_done_fn *done, void *arg);
 /* Removes the hosts with this name that users asked for; NULL: all of them. */
 void nsm_remove_user(struct nsm *n, const char *name);
-/* The machine is as if it had restarted: every host is told. */
-void nsm_crash(struct nsm *n);
 
 /* statd.c */
 /* The port of rpc.statd, or 0; waits two seconds at most. */

@@ -16,6 +16,7 @@
 #ifndef GANNET_VFS_MEM_H
 #define GANNET_VFS_MEM_H
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
 
@@ -138,14 +139,32 @@ static inline struct mem_fs *mem_fs(const struct mem_node *n)
 	return container_of(n->base.fs, struct mem_fs, base);
 }
 
-/* fs.c */
+static inline void mem_uncharge(struct mem_fs *fs, uint64_t bytes)
+{
+	atomic_fetch_sub_explicit(&fs->bytes, bytes, memory_order_relaxed);
+}
+
 /* -ENOSPC when @bytes more would pass the bound. */
-int  mem_charge(struct mem_fs *fs, uint64_t bytes);
-void mem_uncharge(struct mem_fs *fs, uint64_t bytes);
+static inline int mem_charge(struct mem_fs *fs, uint64_t bytes)
+{
+	uint64_t was = atomic_fetch_add_explicit(&fs->bytes, bytes,
+						 memory_order_relaxed);
+
+	if (was + bytes <= fs->max_bytes)
+		return 0;
+	mem_uncharge(fs, bytes);
+	return -ENOSPC;
+}
+
+/* node.c */
 /* Makes a node with one reference, the tree's; no other thread can find it. */
 int  mem_node_alloc(struct mem_fs *fs, enum vfs_type type,
 		    struct mem_node **out);
 void mem_node_free(struct vfs_node *n);
+/* At the end: all nodes, with what they have. */
+void mem_nodes_free(struct mem_fs *fs);
+void mem_handle(struct vfs_node *n, struct vfs_handle *h);
+vfs_op_fn mem_open_handle;
 
 /* lock.c */
 void mem_wrlock(struct mem_node *n);
@@ -235,6 +254,5 @@ vfs_op_fn mem_rename;
 
 /* readdir.c */
 vfs_op_fn mem_readdir;
-void mem_handle(struct vfs_node *n, struct vfs_handle *h);
 
 #endif

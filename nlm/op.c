@@ -151,7 +151,9 @@ int nlm_keep_host(struct rpc_call *call)
 	op->host = nlm_host_get(&nlm->table, &who);
 	if (op->host) {
 		op->host->locking++;
-		pthread_cond_signal(&nlm->wake);
+		/* The thread sleeps until there is a file or host. */
+		if (nlm->table.hosts == 1 && nlm->table.files == 0)
+			pthread_cond_signal(&nlm->wake);
 	}
 	mutex_unlock(&nlm->lock);
 	return op->host ? 0 : -ENOLCK;

@@ -60,6 +60,27 @@ TEST(a_waiter_is_called_back_when_the_lock_is_free)
 	}
 }
 
+TEST(a_waiter_is_tried_again_only_when_bytes_that_it_wants_are_freed)
+{
+	const struct nlm_bytes last = { 9, 1, true };
+
+	block(&two, head);
+	for (unsigned i = 0; i < 10; i++) {
+		ck_assert_uint_eq(nlmc_lock(&three, tail, false), NLM4_GRANTED);
+		ck_assert_uint_eq(nlmc_unlock(&three, tail), NLM4_GRANTED);
+		/* Bytes that the owner has already, or does not have. */
+		ck_assert_uint_eq(nlmc_lock(&one, head, false), NLM4_GRANTED);
+		ck_assert_uint_eq(nlmc_unlock(&three, head), NLM4_GRANTED);
+		ck_assert_uint_eq(nlmc_unlock(&one, tail), NLM4_GRANTED);
+	}
+	ck_assert_uint_eq(stats_sum_by_name("nlm_waits_tried"), 0);
+	ck_assert_uint_eq(nlmc_unlock(&one, last), NLM4_GRANTED);
+	ck_assert_uint_eq(stats_sum_by_name("nlm_waits_tried"), 1);
+	ck_assert_uint_eq(nlmc_unlock(&one, head), NLM4_GRANTED);
+	EVENTUALLY(nlmc_count(NLM_GRANTED) == 1);
+	ck_assert_uint_eq(stats_sum_by_name("nlm_waits_tried"), 2);
+}
+
 TEST(a_waiter_is_called_back_from_the_address_that_it_called)
 {
 	struct nlm_came came[NLM_CAME_MAX];

@@ -44,8 +44,8 @@ enum answer {
 	STRANGE	  = 256,	/* what no server may send */
 };
 
-/* Answers that are allowed, too, where the requester's adapter decides and not
- * a fabric of ours. */
+/* Answers that are also allowed where the requester's adapter decides, not a
+ * fabric of ours. */
 #define BY_ADAPTER(answers)	((unsigned)(answers) << 16)
 
 struct row {
@@ -64,7 +64,7 @@ extern const unsigned nrows;
 enum memory {
 	MEMORY_R,		/* the server may read it */
 	MEMORY_W,		/* the server may write it */
-	MEMORY_GONE,		/* it is not registered any more */
+	MEMORY_GONE,		/* it is no longer registered */
 	MEMORY_OTHER,		/* its handle is another connection's */
 	MEMORY_WILD,		/* its handle never was one */
 	NMEMORIES

@@ -357,8 +357,8 @@ static bool open_attack(struct attack *a, const struct site *site,
 	return false;
 }
 
-/* Rows that need a connection of their own, or leave none that is fit for
- * another: an answer may still be on its way. */
+/* Rows that need a separate connection, or leave none that is fit for another:
+ * an answer may still be on its way. */
 static bool is_alone(const struct row *row)
 {
 	return ((row->answers & SILENCE) && row->answers != SILENCE) ||

@@ -87,7 +87,7 @@ const struct row rows[] = {
 { "a_header_without_a_reply_chunk_mark_is_refused", "8166 4.5.2",
   "msg 0 1 1 w:64 0", NULL, ERR_CHUNK, "rdma_bad_headers" },
 
-/* Messages that only a responder sends, or nobody any more. */
+/* Messages that only a responder sends, or that are obsolete. */
 { "an_rdma_done_is_dropped", "8166 4.6.2",
   "done " BARE, NULL, SILENCE, "rdma_done_messages" },
 { "an_rdma_done_of_16_bytes_is_dropped", "8166 4.6.2",

@@ -418,7 +418,7 @@ static bool run_message(struct attack *a, char *text)
 	}
 	if (m.nwords == 0 || (m.nwords == 1 && act(a, m.word[0])))
 		return true;
-	/* Settings that stand behind the procedure hold for it, too. */
+	/* Settings behind the procedure also apply to it. */
 	for (unsigned i = 0; i < m.nwords; i++)
 		take_setting(a, &m, m.word[i]);
 	for (int64_t n = m.times == NOT_SET ? 1 : m.times; n > 0; n--)

@@ -12,7 +12,7 @@
 extern struct crash *pair_crash;
 extern struct daemon_run pair_second;
 
-/* Both run, the work's root is a new directory, and nobody is connected. */
+/* Both run, the work's root is a new directory, and no client is connected. */
 void pair_start(void);
 void pair_stop(void);
 /* Starts one of them, or its successor with the same state and port. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The tests of every backend, for the module ceph.so, in the cluster that
- * CEPH_CONF names: tests/ceph/run.  Each test has a directory of its own, which
- * a child process made before: a process that has used the library can't fork.
+ * CEPH_CONF names: tests/ceph/run.  Each test has a separate directory, which a
+ * child process made before: a process that has used the library can't fork.
  */
 #include <cephfs/libcephfs.h>
 #include <stdio.h>

@@ -81,7 +81,7 @@ static void kill_daemon(const char *daemon, bool felt, unsigned lease)
 	wait_until(killed + lease);
 	crash_work(c, 1000000);
 	check_by_both();
-	/* Nobody lost a connection, or was told of an error. */
+	/* No client lost a connection or got an error. */
 	ck_assert_uint_eq(c->doubts, 0);
 	crash_report(c, daemon);
 	wire_close(&other);

@@ -34,7 +34,7 @@ TEST(a_grace_period_holds_when_its_server_has_the_answer)
 	ck_assert_int_eq(set_lock(&fs->client[0], false), 0);
 	ck_assert_int_eq(notify(fs, "grace 3000"), 0);
 	ck_assert_int_eq(set_lock(&fs->client[0], false), -ETIMEDOUT);
-	/* Nobody here has to reclaim. */
+	/* No client here has to reclaim. */
 	ck_assert_int_eq(set_lock(&fs->client[0], true), -ENOLCK);
 	/* A notice of a shorter period does not end the longer one. */
 	ck_assert_int_eq(notify(fs, "grace 0"), 0);
@@ -398,7 +398,7 @@ TEST(sessions_that_no_export_takes_over_are_ended_at_the_start)
 	ck_assert_uint_eq(r.process, cfs_process());
 	ck_assert_uint_gt(r.since, 0);
 	ck_assert(record_is(c, "live"));
-	/* The records are gone when nobody has to know of them. */
+	/* The records are gone when no server needs them. */
 	r.since = 1;
 	ck_assert_int_eq(cfs_record_put(fs, &r, NULL), 0);
 	mutex_lock(&fs->grace.store);

@@ -95,7 +95,7 @@ TEST(a_node_is_kept_until_its_written_file_is_closed)
 	struct cfs_node *n = cfs_node(f), *found;
 
 	vt_write(f, 0, "text");
-	pthread_rwlock_wrlock(&n->syncs);	/* and nobody closes it */
+	pthread_rwlock_wrlock(&n->syncs);	/* and it stays open */
 	vfs_node_put(f);
 	for (unsigned i = 0; i < 3; i++)
 		cfs_nodes_tidy(cfs_fs(vt.fs), false);
@@ -164,7 +164,7 @@ TEST(an_answered_change_is_there_although_the_client_was_shut_out)
 		pthread_join(thread, NULL);
 		ck_assert_int_eq(ceph_statx(other, below("f"), &sx, CFS_WANT,
 					    0), 0);
-		/* A change without an answer may be there, too. */
+		/* A change without an answer can also be there. */
 		if ((sx.stx_mode & 07777u) != set.mode)
 			ck_assert_uint_eq(sx.stx_mode & 07777u, answered);
 		while (DO(vt.ops->getattr, &vt.who, f,

@@ -62,7 +62,7 @@ TEST(a_snapshot_is_entered_and_can_not_be_changed)
 	old = vt_find(s, "f");
 	ck_assert_int_eq(vt_read(old, 0, text, 6, &eof), 6);
 	ck_assert_str_eq(text, "before");
-	/* It is another file to clients, with a handle of its own. */
+	/* It is another file to clients, with a separate handle. */
 	ck_assert_uint_ne(vt_attr(old).fileid, vt_attr(f).fileid);
 	ck_assert_int_eq(vt_reopen(old, &again), 0);
 	ck_assert_uint_eq(vt_attr(again).fileid, vt_attr(old).fileid);
@@ -510,7 +510,7 @@ TEST(the_library_takes_no_notes_unless_it_is_told_to)
 	ck_assert_int_eq(system("ceph config set client debug_client 1/4"), 0);
 	ck_assert_int_eq(vt.ops->mount(&config, &second), 0);
 	told = is_level(second, "debug_client", "1/4");
-	/* The client hears of this, too, sooner or later. */
+	/* The client also learns of this, sooner or later. */
 	ck_assert_int_eq(system("ceph config rm client debug_client"), 0);
 	ck_assert(told);
 	ck_assert(is_level(second, "debug_objectcacher", "0/0"));

@@ -188,7 +188,7 @@ TEST(with_another_key_the_handles_of_before_are_refused)
 	end_server(&b, SIGTERM);
 	start_server(&b);
 	ck_assert_int_eq(status_of(&b, fh), NFS3ERR_BADHANDLE);
-	/* The other one learns of it when it starts, too. */
+	/* The other one also learns of it when it starts. */
 	ck_assert_int_eq(status_of(&a, fh), NFS3_OK);
 	end_server(&a, SIGTERM);
 	start_server(&a);
@@ -230,7 +230,7 @@ static void only_the_owner_gets_it_again(const struct nlm_process *owner,
 					 const struct nlm_process *other)
 {
 	start_server(&a);
-	/* B had no clients with locks: it has no grace period of its own. */
+	/* B had no clients with locks, so it has no grace period. */
 	ck_assert_uint_eq(lock_at(&b, other, false), NLM4_DENIED_GRACE_PERIOD);
 	ck_assert_uint_eq(lock_at(&a, owner, true), NLM4_GRANTED);
 	ck_assert_uint_eq(lock_at(&b, other, false), NLM4_DENIED_GRACE_PERIOD);

@@ -235,7 +235,7 @@ TEST(moves_of_directories_do_not_wait_for_ever_for_each_other)
 	mutex_lock(&fs()->moves);
 	ck_assert_int_eq(vt_rename(a, "b", vt.root, "c"), -ETIMEDOUT);
 	ck_assert_uint_lt(clock_ms() - start, LONG_MS);
-	/* Within one directory, and of files, they wait for nobody. */
+	/* Within one directory, and for files, they don't wait. */
 	ck_assert_int_eq(vt_rename(a, "b", a, "d"), 0);
 	ck_assert_int_eq(vt_rename(a, "f", vt.root, "g"), 0);
 	mutex_unlock(&fs()->moves);
@@ -245,7 +245,7 @@ TEST(moves_of_directories_do_not_wait_for_ever_for_each_other)
 	vfs_node_put(a);
 }
 
-/* Another server has the lease, or nobody. */
+/* Another server has the lease, or it is free. */
 static void lend(const char *text)
 {
 	const char *key = "lease";

@@ -30,7 +30,7 @@ unsigned crash_setting(const char *name, unsigned otherwise)
 	return text && *text ? (unsigned)strtoul(text, NULL, 10) : otherwise;
 }
 
-/* An error that may mean no more than that the call has to come again. */
+/* An error that can mean just that the call has to come again. */
 #define TRY_LATER	NFS3ERR_JUKEBOX
 
 bool crash_may_refuse(struct crash *c, int status)

@@ -50,7 +50,7 @@ void crash_make_dirs(struct crash *c);
 void crash_start(struct crash *c);
 /* Works for @us microseconds. */
 void crash_work(struct crash *c, unsigned us);
-/* Waits for the answers to all calls, and sends no more. */
+/* Stops sending, and waits for the answers to all calls. */
 void crash_settle(struct crash *c, unsigned us);
 /* Kills gannetd; the replies that it sent still count. */
 void crash_kill(struct crash *c);

@@ -262,7 +262,7 @@ static void serve(void)
 	}
 }
 
-/* Not by Check: the lab uses the disk, too. */
+/* Not by Check: the lab also uses the disk. */
 static void must(bool done, const char *what)
 {
 	if (done)

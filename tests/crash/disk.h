@@ -5,7 +5,7 @@
  * serves.
  *
  * A cut of the power loses each write that no flush followed, or keeps any of
- * its sectors.  A real disk promises no more.
+ * its sectors.  A real disk promises nothing else.
  *
  * Needs root.  What it mounts is in a mount namespace that the test has for
  * itself, so that nothing stays when it ends.

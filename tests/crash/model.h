@@ -47,7 +47,7 @@ struct object {
 	struct model_fh fh;		/* len 0: not known yet */
 	uint64_t fileid;
 	int	 mode;			/* -1: not known */
-	int	 old_mode;		/* may be this, too; -1: no */
+	int	 old_mode;		/* may also be this; -1: no */
 	uint32_t tag;			/* of a symbolic link's target */
 	uint32_t verifier;		/* of EXCLUSIVE CREATE; 0: forgotten */
 	bool	 child;			/* of a directory */
@@ -85,7 +85,7 @@ struct slot {
 	struct state s;
 	struct op op;
 	bool	 busy;			/* op is under way */
-	bool	 frozen;		/* no more until the next start */
+	bool	 frozen;		/* none until the next start */
 	bool	 unanswered;		/* frozen, for want of an answer */
 	unsigned nhistory;
 	struct { struct op op; int status; } history[SLOT_HISTORY];

@@ -54,7 +54,7 @@ TEST_LOOP(a_killed_server_loses_nothing_acknowledged, 0, 4)
 	kill_again_and_again(_i, false);
 }
 
-/* A user who owns all files, but has no more rights than an owner. */
+/* A user who owns all files, and has only an owner's rights. */
 TEST(a_killed_server_without_privileges_loses_nothing_acknowledged)
 {
 	kill_again_and_again(4, true);

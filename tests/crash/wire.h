@@ -27,7 +27,7 @@ struct wire_attr {
 	struct model_fh fh;		/* of LOOKUP and CREATE */
 };
 
-/* @program of 127.0.0.1: false when nobody answers. */
+/* @program of 127.0.0.1: false: no answer. */
 bool wire_open(struct wire *w, uint16_t port, int program);
 void wire_close(struct wire *w);
 /* The root of @path; by a connection to the MOUNT program. */

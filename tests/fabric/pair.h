@@ -2,9 +2,9 @@
 /*
  * pair - a passive and an active end of one fabric in this process.
  *
- * Each end has a loop and a thread of its own, and the listener a third.
- * The test's thread asks for things and waits for them.  As in NFS, the
- * active end exposes memory and speaks first; the passive one moves data.
+ * Each end has a separate loop and thread, and the listener a third.  The
+ * test's thread asks for things and waits for them.  As in NFS, the active end
+ * exposes memory and speaks first; the passive one moves data.
  */
 #ifndef GANNET_TESTS_FABRIC_PAIR_H
 #define GANNET_TESTS_FABRIC_PAIR_H

@@ -163,8 +163,8 @@ void fake_recv_done(enum ibv_wc_status status, uint32_t len,
 /* The device of slot 0 reports @type by itself: of fake.qp, its queue, or port
  * 1. */
 void fake_async(enum ibv_event_type type);
-/* The device goes: its ids hear it, unless it is @silent.  Its context sends no
- * more events, and takes no more memory. */
+/* The device goes: its ids hear it, unless it is @silent.  Its context stops
+ * sending events and registering memory. */
 void fake_unplug(unsigned slot, bool silent);
 /* Files of devices that are gone which the process still has open: their
  * drivers wait for it. */

@@ -248,7 +248,7 @@ void rdma_free_devices(struct ibv_context **list)
 	free(list);
 }
 
-/* A peer's request, which nobody has heard yet. */
+/* A peer's request, which is not reported yet. */
 static struct fake_event *new_request(const void *private_data, uint8_t len,
 				      uint8_t ird, uint8_t ord)
 {

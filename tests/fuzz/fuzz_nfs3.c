@@ -19,7 +19,7 @@
 #define HANDLES		16
 #define ARGS_MAX	1024
 #define CALLS_MAX	64
-/* Inputs after which the server is made anew: its files stay till then. */
+/* Inputs after which the server is recreated: its files stay till then. */
 #define SERVER_LIFE	1000
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Record marking: whole and in pieces the same bytes must give the same
- * records, and no more than was sent.  The first byte says how they are cut.
+ * Record marking: whole and in pieces, the same bytes must give the same
+ * records, and nothing that was not sent.  The first byte says how they are
+ * cut.
  */
 #include <stdint.h>
 #include <stdlib.h>

@@ -23,7 +23,7 @@ static void start(void)
 	};
 
 	log_threshold = LOG_LEVEL_ERR;
-	test_late.at_once = true;	/* nobody else resumes a call */
+	test_late.at_once = true;	/* no other thread resumes a call */
 	if (pool_create(64u << 20, &config.pool) ||
 	    rpc_server_create(&config, &server) ||
 	    rpc_server_add(server, &test_program))

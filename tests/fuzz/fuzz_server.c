@@ -26,7 +26,7 @@
 #include "transport/fabric/iwarp/iwarp.h"
 #include "transport/rpcrdma/rpcrdma.h"
 
-/* Inputs after which the server is made anew, and looked at. */
+/* Inputs after which the server is checked and recreated. */
 enum { SERVER_LIFE = 2000, LOOK = 100, PATIENCE_MS = 20000, MESSAGE = 4096,
        ANSWER = 32768, NOBODY = 65534 };
 
@@ -63,7 +63,7 @@ static int remove_one(const char *path, const struct stat *st, int type,
 	return remove(path);
 }
 
-/* At the end of the process, too. */
+/* Also at the end of the process. */
 static void remove_files(void)
 {
 	if (worlds[1].path[0])
@@ -143,7 +143,7 @@ static bool take(int ms)
 		return true;
 	}
 	if (have == sizeof(in))
-		have = 0;		/* nobody reads those */
+		have = 0;		/* those are not read */
 	n = recv(fd, in + have, sizeof(in) - have, MSG_DONTWAIT);
 	if (n <= 0)
 		return false;
@@ -278,7 +278,7 @@ static int dial(const struct sockaddr_storage *to)
 	return s;
 }
 
-/* The server has nothing to wait for any more. */
+/* The server no longer waits for anything. */
 static void expect_end(void)
 {
 	shutdown(fd, SHUT_WR);

@@ -159,7 +159,7 @@ static void call(uint32_t xid)
 		p = put32(p, head[i]);
 	position = p;
 	p = put64(put32(put32(p + 4, 0x12345678), CHUNK), 0x10000);
-	p = put64(put32(p, 0), 0);			/* no more lists */
+	p = put64(put32(p, 0), 0);			/* end of the lists */
 	rpc_at = p;
 	p = put32(p, xid);
 	for (size_t i = 0; i < sizeof(rpc) / 4; i++)

@@ -82,7 +82,7 @@ struct way {
 struct conn {
 	struct way way[2];	/* to the server, to the client */
 	bool	   crc;
-	bool	   harmed;	/* it is going to end: no more of it */
+	bool	   harmed;	/* it is going to end: stop using it */
 };
 
 static struct sockaddr_in target;

@@ -490,7 +490,7 @@ static bool model_is_right(const struct model_server *s, const uint8_t *has,
 	return true;
 }
 
-/* Nothing is under way: the server holds nothing for nobody. */
+/* Nothing is under way: the server holds no lock without an owner. */
 static bool model_is_clean(const struct model_server *s, const uint8_t *has,
 			   const uint8_t *racy)
 {

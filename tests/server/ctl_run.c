@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* ctl_run - gannetctl as a process of its own, for tests. */
+/* ctl_run - gannetctl as a separate process, for tests. */
 #include "tests/server/ctl_run.h"
 
 #include <check.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* daemon_run - gannetd as a process of its own, for tests. */
+/* daemon_run - gannetd as a separate process, for tests. */
 #include "tests/server/daemon_run.h"
 
 #include <arpa/inet.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* daemon_run - gannetd as a process of its own, for tests. */
+/* daemon_run - gannetd as a separate process, for tests. */
 #ifndef GANNET_TESTS_SERVER_DAEMON_RUN_H
 #define GANNET_TESTS_SERVER_DAEMON_RUN_H
 
@@ -13,7 +13,7 @@ struct daemon_run {
 	uint16_t tcp_port;
 	uint16_t udp_port;
 	uint16_t rdma_port;	/* of iWARP in user space */
-	bool	 no_override;	/* files' modes hold for root, too */
+	bool	 no_override;	/* files' modes also hold for root */
 	bool	 no_state_dir;	/* the configuration has it */
 	uid_t	 uid;		/* as whom it runs; 0: as we do */
 	int	 status;	/* as waitpid() gives it, when it has ended */
@@ -23,9 +23,9 @@ struct daemon_run {
 /* A directory for the test's files, at d->dir. */
 void daemon_prepare(struct daemon_run *d);
 /*
- * Starts gannetd with the NULL-terminated @args and a few of its own
- * (foreground, free ports, state directory).  True: it said it is ready.
- * False: it ended first, see status.
+ * Starts gannetd with the NULL-terminated @args and a few more (foreground,
+ * free ports, state directory).  True: it said it is ready.  False: it ended
+ * first, see status.
  */
 bool daemon_start(struct daemon_run *d, const char *const args[]);
 /* Sends @sig and waits for the end, at most a minute. */
@@ -51,7 +51,7 @@ void daemon_clean(struct daemon_run *d);
 
 /* A connection to @port of 127.0.0.1, with a receive time-out. */
 int daemon_connect(uint16_t port);
-/* A NULL call of NFS over a connection of its own: true when answered. */
+/* A NULL call of NFS over a separate connection: true when answered. */
 bool daemon_answers(struct daemon_run *d);
 
 #endif

@@ -23,7 +23,7 @@ const char *const door_names[NDOORS] = { "TCP", "iWARP", "RDMA device" };
 
 /* ---- ports */
 
-/* Root of a namespace, with a network of its own. */
+/* Root of a namespace, with a separate network. */
 static bool become_root(void)
 {
 	char uids[64], gids[64];
@@ -62,8 +62,8 @@ static bool can_bind(void)
 	return can;
 }
 
-/* In a network of its own: connections of other tests take such ports too, and
- * leave them for a minute. */
+/* In a separate network: connections of other tests also take such ports, and
+ * block them for a minute. */
 bool doors_may_bind_reserved(void)
 {
 	if (geteuid() != 0)

@@ -30,7 +30,7 @@ struct doors {
 
 /*
  * Call it first, with one thread: makes the process able to bind ports below
- * 1024, in a network of its own where that may be.  False: it can't be.
+ * 1024, in a separate network if possible.  False: it can't be.
  */
 bool doors_may_bind_reserved(void);
 

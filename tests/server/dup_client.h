@@ -51,7 +51,7 @@ void dup_read(struct dup_call *c, uint32_t xid, const struct export_fh *file,
 /* A socket that is connected to loopback; @family AF_INET or AF_INET6.  @from
  * is an IPv4 address to come from, or NULL. */
 int dup_connect(int family, uint16_t port, const char *from);
-/* The same from the address and port of @own, which nobody has now. */
+/* The same from the address and port of @own, which are free now. */
 int dup_connect_from(const struct sockaddr_storage *own, uint16_t port);
 void dup_send(int fd, const struct dup_call *c);
 

@@ -348,7 +348,7 @@ static size_t check_range(const struct vfs_op *op)
 	return sum;
 }
 
-/* Runs @fn on no more than the first @max bytes of op->iov. */
+/* Runs @fn on at most the first @max bytes of op->iov. */
 static int on_part(vfs_op_fn *fn, struct vfs_op *op, size_t max)
 {
 	const struct iovec *iov = op->iov;

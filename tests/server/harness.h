@@ -37,7 +37,7 @@ struct harness_config {
 	unsigned	      nworkers;	/* 4 */
 	size_t		      pool_bytes;	/* 64 MiB */
 	size_t		      reply_bytes;	/* 1 MiB */
-	bool		      rdma_mount;	/* MOUNT over RDMA, too */
+	bool		      rdma_mount;	/* MOUNT also over RDMA */
 	bool		      read_read;	/* doors: replies are exposed */
 	unsigned	      resp_depth;	/* doors: Reads that the loop
 						 * fabric answers */

@@ -2,7 +2,7 @@
 /*
  * late_vfs - a filter over a backend, by GANNET_TEST_LATER in the environment.
  * With "late" in it, each operation that can be given away ends later, on a
- * thread of its own.  With "shy", every second operation that must not wait
+ * separate thread.  With "shy", every second operation that must not wait
  * returns -EAGAIN.
  */
 #ifndef GANNET_TESTS_LATE_VFS_H

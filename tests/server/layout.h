@@ -117,7 +117,7 @@ uint32_t layout_roll(struct layout_random *r, uint32_t below);
  * be taken for those that it lacks; or two chunks that are one, in turns. */
 bool layout_valid(const struct layout *l);
 void layout_random(struct layout *l, struct layout_random *r);
-/* The next smaller variant of @l, number *@step from 0 on.  False: no more. */
+/* The next smaller variant of @l, number *@step from 0 on.  False: the end. */
 bool layout_smaller(const struct layout *l, unsigned *step,
 		    struct layout *out);
 /* Prints the case as a row of a table. */

@@ -171,8 +171,8 @@ static void want_ok(void)
 	}
 }
 
-/* The whole RPC reply but for a result that goes to a Write chunk; got[] has
- * what came. */
+/* The whole RPC reply except a result that goes to a Write chunk; got[] has the
+ * received reply. */
 static void make_want(void)
 {
 	trial.want_len = 0;
@@ -200,7 +200,7 @@ static const char *compare(const char *what, const uint8_t *is,
 		      is[i], should[i]);
 }
 
-/* The area is as it was but for what the reply says was written. */
+/* The area is unchanged except the bytes that the reply says were written. */
 static const char *judge_memory(void)
 {
 	if (trial.e.answer == LAYOUT_OK && trial.e.written > 0)

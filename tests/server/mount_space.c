@@ -72,7 +72,7 @@ static bool write_file(const char *path, const char *text)
 	return f && fclose(f) == 0 && done;
 }
 
-/* Becomes root of a user name space, without which nobody there has a name. */
+/* Becomes root of a user name space, without which no user there has a name. */
 static bool enter_users(void)
 {
 	char uids[32], gids[32];

@@ -8,7 +8,7 @@
 
 #include "tests/server/nfs_client.h"
 
-/* A tmpfs that nobody else sees. */
+/* A private tmpfs. */
 extern char space_base[];
 /* "a/b" below "e" there, the directory that is exported. */
 const char *space_at(const char *path);

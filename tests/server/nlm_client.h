@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * nlm_client - a lock manager's client, of any version, with a lock manager of
- * its own that is called back.
+ * nlm_client - a lock manager's client, of any version, with a lock manager
+ * that is called back.
  */
 #ifndef GANNET_TESTS_SERVER_NLM_CLIENT_H
 #define GANNET_TESTS_SERVER_NLM_CLIENT_H

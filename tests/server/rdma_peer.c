@@ -222,7 +222,7 @@ void peer_put_call(struct peer *p, uint32_t xid, uint32_t op, uint32_t arg)
 	peer_put(p, arg);
 }
 
-/* One Send, with memory of its own; freed when it is done. */
+/* One Send, with separate memory; freed when it is done. */
 struct peer_send {
 	struct fabric_op  op;
 	struct fabric_wr  wr;

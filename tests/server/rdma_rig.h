@@ -75,7 +75,7 @@ struct rig {
 	struct xprt	*xprt;		/* counted; NULL: none was kept */
 };
 
-/* The fabric of a test that has one of its own, if it sets this. */
+/* The fabric of a test that brings one, if it sets this. */
 struct rig_fabric {
 	int  (*create)(struct fabric *out);
 	void (*destroy)(struct fabric *f);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* rquota_client - with XDR of its own, as quota(1) has it. */
+/* rquota_client - with separate XDR code, like quota(1)'s. */
 #include "tests/server/rquota_client.h"
 
 #include <netinet/in.h>

@@ -61,7 +61,7 @@ TEST_LOOP(copies_are_right_without_standard_descriptors, 0, WAYS)
 		same(from, path(export, name));
 		ck_assert_int_eq(RUN(closed, "get", url(name), back), 0);
 		same(from, back);
-		/* An error is said to nobody. */
+		/* An error is not printed. */
 		ck_assert_int_eq(RUN(closed, "get", url("none"), back), 1);
 		/* A closed descriptor that is needed is an error. */
 		ck_assert_int_eq(RUN(closed, "cat", url(name)),

@@ -95,7 +95,7 @@ static void has_few_capabilities(const char *tid)
 		BIT(CAP_IPC_LOCK) | (SANITIZED ? BIT(CAP_SYS_PTRACE) : 0);
 	uint64_t has;
 
-	/* A sanitizer has threads of its own, made before main(). */
+	/* A sanitizer has threads, made before main(). */
 	if (SANITIZED && atoi(tid) != d.pid)
 		return;
 	has = status_of(tid, "CapEff:", 16) | status_of(tid, "CapPrm:", 16);

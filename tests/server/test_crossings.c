@@ -245,7 +245,7 @@ static uint32_t take_status(int fd)
 	return ntohl(reply[6]);
 }
 
-/* The status of a call of its own. */
+/* The status of a separate call. */
 static uint32_t ask(int program, const char *path)
 {
 	int fd = daemon_connect(srv.port);

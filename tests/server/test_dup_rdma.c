@@ -371,7 +371,7 @@ static void next_call(struct name *n, uint32_t xid)
 	n->due = true;
 }
 
-/* A connection of its own, which its owner alone waits for. */
+/* A separate connection, which only its owner waits for. */
 static struct rpcrdma_requester *open_for(sem_t *sem)
 {
 	struct rpcrdma_requester_options ro = { .connected = posted,

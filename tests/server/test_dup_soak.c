@@ -77,7 +77,7 @@ static uint32_t next_xid(struct client *cl)
 	}
 }
 
-/* A connection like that of a program that is started: counts anew. */
+/* A connection like that of a new program: starts to count again. */
 static void begin(struct client *cl)
 {
 	cl->fd = open_one(cl);

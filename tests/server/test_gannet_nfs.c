@@ -199,7 +199,7 @@ TEST_LOOP(an_error_names_its_cause, 0, WAYS)
 	stop();
 }
 
-/* The tool asks for each shorter part of the path, too. */
+/* The tool also tries each shorter part of the path. */
 TEST(a_refused_mount_is_one_line_in_the_servers_log)
 {
 	char line[2048];
@@ -283,7 +283,7 @@ TEST(wrong_usage_is_told_apart)
 	ck_assert_int_eq(TOOL("ls", "--inline", "65537", url("")), 2);
 	ck_assert_int_eq(TOOL("ls", "http://127.0.0.1/x"), 2);
 	ck_assert_ptr_nonnull(strstr(err, "not a URL"));
-	/* Nobody there: not the same as a refusal. */
+	/* No server there: not the same as a refusal. */
 	ck_assert_int_eq(TOOL("ls", "-m", "1", "tcp://127.0.0.1:1/x"), 3);
 	ck_assert_int_eq(TOOL("ls", "rdma+iwarp://127.0.0.1:1/x?mountport=1"),
 			 3);

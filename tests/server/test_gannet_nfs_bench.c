@@ -333,7 +333,7 @@ TEST(lies_end_a_run_in_words)
 	has(err, "the first error is the reply to LOOKUP: no such file or "
 	    "directory (NFS3ERR_NOENT)");
 	has(out, "errors                50\n");
-	/* It reads what nobody wrote. */
+	/* It reads data that was never written. */
 	ck_assert_int_eq(bench_liar(&l, "seqread"), 3);
 	has(err, "what came is no reply of an NFS server");
 	l.mute_procedure = 6;

@@ -124,7 +124,7 @@ TEST(a_reload_tells_its_warnings)
 	ends();
 }
 
-/* The file is a pipe that nobody writes to: to open it takes for ever, as a
+/* The file is a pipe without a writer: to open it takes for ever, as a
  * directory may on a disk that hangs. */
 TEST(a_reload_that_hangs_keeps_only_other_reloads_waiting)
 {

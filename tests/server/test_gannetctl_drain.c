@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * gannetctl(8) has gannetd take no more calls, and take calls again.  Nobody
- * else may take its ports meanwhile: the tests have a network of their own.
+ * gannetctl(8) drains and resumes gannetd.  No other process may take its ports
+ * meanwhile: the tests have a separate network.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -110,7 +110,7 @@ static void make_call(uint32_t words[CALL_WORDS], uint32_t xid)
 		words[i] = htonl(call[i]);
 }
 
-/* Sends calls and takes no reply, until neither side takes any more. */
+/* Sends calls and reads no reply, until both sides are full. */
 static int connect_and_stuff(void)
 {
 	struct sockaddr_in at = at_port(d.tcp_port);

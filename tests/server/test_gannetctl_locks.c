@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * gannetctl(8) tells who holds and waits for which bytes.  In a network of its
- * own: gannetd asks port 111 for the lock manager of a client that waits.
+ * gannetctl(8) tells who holds and waits for which bytes.  In a separate
+ * network: gannetd asks port 111 for the lock manager of a client that waits.
  */
 #include <fcntl.h>
 #include <signal.h>

@@ -324,7 +324,7 @@ TEST(sighup_reads_the_exports_again_and_keeps_them_after_a_mistake)
 	daemon_end(&d, SIGTERM);
 }
 
-/* The file is a pipe that nobody writes to: to open it takes for ever, as a
+/* The file is a pipe without a writer: to open it takes for ever, as a
  * directory may on a disk that hangs. */
 TEST(a_reload_that_hangs_stops_nothing_and_not_the_end)
 {

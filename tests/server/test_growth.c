@@ -190,8 +190,8 @@ static void write_on(struct slow *w)
 		w->sent += (size_t)n;
 }
 
-/* Root alone may make a cgroup, and a sanitizer takes memory of its own.
- * Elsewhere the unit tests of machine.c hold the limits. */
+/* Only root may make a cgroup, and a sanitizer takes memory itself.  Elsewhere
+ * the unit tests of machine.c hold the limits. */
 TEST(slow_writes_do_not_take_more_memory_than_the_cgroup_has)
 {
 	static struct slow w[SLOW];

@@ -221,7 +221,7 @@ static bool daemon_counted(const char *line)
 	return daemon_logged(&d, line);
 }
 
-/* Nobody is left waiting for an answer that can't come. */
+/* No client is left waiting for an answer that can't come. */
 TEST(a_record_that_is_no_call_ends_its_connection)
 {
 	/* Only an xid; a reply; a message type that there is not; the header

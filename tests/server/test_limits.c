@@ -195,7 +195,7 @@ TEST_LOOP(calls_of_a_connection_that_is_gone_are_forgotten, 0, WAYS)
 	setup_over(fabrics[_i]);
 	publish_limits(",client_max_ops=1");
 	peer_open(&p, "127.0.0.1", srv.port);
-	/* Over RDMA, no more than its credits. */
+	/* Over RDMA, at most its credits. */
 	hold_calls(&p, 30);
 	close(p.fd);
 	EVENTUALLY((rpc_server_relieve(srv.server), held() == 0));
@@ -338,7 +338,7 @@ TEST_LOOP(a_change_of_limits_reaches_calls_that_wait, 0, ARRAY_SIZE(changes))
 	hold_calls(&p, 150);
 	if (changes[_i])
 		publish_limits(changes[_i]);
-	else				/* not exported any more */
+	else				/* no longer exported */
 		harness_publish(&srv, "/one *" OPTIONS ")\n");
 	rpc_limits_changed(srv.server);
 	ck_assert_uint_eq(receive_rest(&p), 0);
@@ -445,7 +445,8 @@ static void fall_into_debt(unsigned host)
 	peer_end(&p);
 }
 
-/* Of 48 that share 64 limits some share one, but for a chance of 1 in 10^9. */
+/* Of 48 that share 64 limits some share one, except with a chance of 1 in
+ * 10^9. */
 TEST(clients_of_more_addresses_than_are_told_apart_share_a_limit)
 {
 	struct peer more[48];
@@ -468,7 +469,7 @@ TEST(clients_of_more_addresses_than_are_told_apart_share_a_limit)
 
 static nfs_fh3 slow;
 
-/* More than a client may keep of the pool: the sender waits, too. */
+/* More than a client may keep of the pool: the sender also waits. */
 static void *send_much(void *arg)
 {
 	for (unsigned k = 0; k < 12; k++)

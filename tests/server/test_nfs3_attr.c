@@ -308,7 +308,7 @@ TEST(fsstat_counts_space)
 	ck_assert_uint_ge(ok->tfiles, ok->ffiles);
 	ck_assert_uint_eq(ok->invarsec, 0);
 	if (fault_on_posix() || module_vfs())
-		return;		/* others use the file system, too */
+		return;		/* others also use the file system */
 	files = ok->ffiles;
 	bytes = ok->fbytes;
 	nfs_make_file(top, "f", "data");

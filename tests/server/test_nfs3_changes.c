@@ -127,7 +127,7 @@ TEST(no_call_holds_on_to_a_file)
 	nfs_fh3 d = nfs_make_dir(top, "d"), f, fh;
 
 	if (fault_on_posix())
-		return;		/* others use the file system, too */
+		return;		/* others also use the file system */
 	f = nfs_make_file(d, "f", "data");
 	nfs_make_link(d, "l", "x");
 	try_mknod(d, "n", NF3FIFO);

@@ -262,7 +262,7 @@ TEST(a_link_in_place_of_a_mount_point_is_not_followed)
 	nfs_fh3 child = begin_entered(0);
 
 	close_child();
-	/* The target is the root of a tmpfs, too. */
+	/* The target is also the root of a tmpfs. */
 	ck_assert_int_eq(rmdir(space_at("child")), 0);
 	ck_assert_int_eq(symlink(base, space_at("child")), 0);
 	ck_assert_int_eq(space_status(child), NFS3ERR_STALE);

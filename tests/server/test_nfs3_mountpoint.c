@@ -384,7 +384,7 @@ TEST_LOOP(an_export_around_it_leads_to_it, 0, WAYS)
 }
 
 /* Its mount point is missing, but something else is mounted on the directory:
- * that is not shown, and nobody waits for it. */
+ * that is not shown, and no call waits for it. */
 TEST_LOOP(an_export_around_it_does_not_wait_for_a_missing_one, 0, WAYS)
 {
 	char outer[256], options[128];

@@ -171,7 +171,7 @@ TEST(create_gives_the_attributes_asked_for)
 	ck_assert(nfs_full_wcc(&r.CREATE3res_u.resok.dir_wcc));
 }
 
-/* A caller other than root makes files of its own, with any owner in the
+/* A caller other than root owns the files that it makes, with any owner in the
  * arguments. */
 TEST(an_owner_can_not_be_made_up)
 {

@@ -88,7 +88,7 @@ TEST_LOOP(no_name_leads_to_the_state_directory, 0, WAYS)
 	ck_assert_int_eq(nfs_mnt(space_at("state/sub"), &fh), MNT3ERR_ACCES);
 	ck_assert_int_eq(try_mkdir(&root, top, "state"), NFS3ERR_EXIST);
 	ck_assert_int_eq(try_rmdir(top, "state"), NFS3ERR_NOTEMPTY);
-	/* Once a page has it, a look-up finds no more than before. */
+	/* Once a page has it, a look-up finds as little as before. */
 	for (int i = 0; i < 2; i++) {
 		ck_assert_int_eq(shows_more_than_its_name("state"), 0);
 		ck_assert_int_eq(shows_more_than_its_name("f"), 1);

@@ -192,7 +192,7 @@ TEST_LOOP(a_file_closed_by_its_mode_is_refused_after_a_restart_and_logged,
 	}
 	EVENTUALLY(times_logged(SAYS) == 1);
 	ck_assert_int_eq(read_start(buf), modes[_i] ? NFS3_OK : NFS3ERR_ACCES);
-	/* Nobody had another mode for a moment. */
+	/* The mode was never different. */
 	ck_assert_int_eq(stat(file, &is), 0);
 	ck_assert_int_eq(is.st_ctim.tv_sec, was.st_ctim.tv_sec);
 	ck_assert_int_eq(is.st_ctim.tv_nsec, was.st_ctim.tv_nsec);

@@ -321,7 +321,7 @@ TEST(an_entry_that_does_not_fit_is_not_skipped)
 	entry3 *e;
 
 	if (fault_on_posix() || module_vfs())
-		return;		/* in an order of its own */
+		return;		/* in an arbitrary order */
 	memset(name, 'x', 200);
 	nfs_make_file(fh, "a", "");
 	nfs_make_file(fh, name, "");

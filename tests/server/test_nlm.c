@@ -164,7 +164,7 @@ TEST(free_all_ends_unwatched_locks_and_restarted_hosts_lose_theirs)
 	ck_assert_uint_eq(nlmc_lock(&one, head, false), NLM4_GRANTED);
 }
 
-/* A client numbers its processes anew for each server that it knows. */
+/* A client numbers its processes separately for each server that it knows. */
 TEST(clients_of_two_addresses_of_the_server_are_two)
 {
 	one.proto = IPPROTO_UDP;
@@ -187,7 +187,7 @@ TEST(a_restart_that_is_told_after_a_newer_one_ends_nothing)
 	ck_assert_uint_eq(nlmc_lock(&one, head, false), NLM4_DENIED);
 	ck_assert_uint_eq(nlmc_share(&one, 0, 1), NLM4_DENIED);
 	ck_assert_uint_eq(stats_sum_by_name("nlm_late_restarts"), 1);
-	/* States grow past the end of 31 bits, too. */
+	/* States also grow past the end of 31 bits. */
 	nlmc_restarted("c2", 0x80000005);
 	ck_assert_uint_eq(nlmc_lock(&one, head, false), NLM4_GRANTED);
 	ck_assert_uint_eq(nlmc_share(&one, 0, 1), NLM4_GRANTED);

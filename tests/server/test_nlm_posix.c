@@ -171,7 +171,8 @@ TEST(a_killed_server_grants_only_reclaims_for_a_while_and_to_no_two)
 {
 	const struct nlm_bytes tail = { 100, 10, true };
 
-	/* Nobody had a lock before the first start: there is no grace. */
+	/* No client had a lock before the first start, so there is no grace
+	 * period. */
 	ck_assert_uint_eq(nlmc_lock(&one, head, false), NLM4_GRANTED);
 	ck_assert_uint_eq(nlmc_lock(&two, tail, false), NLM4_GRANTED);
 	nlmc_close();
@@ -181,7 +182,7 @@ TEST(a_killed_server_grants_only_reclaims_for_a_while_and_to_no_two)
 			  NLM4_DENIED_GRACE_PERIOD);
 	ck_assert_uint_eq(nlmc_reclaim(&one, head), NLM4_GRANTED);
 	ck_assert_int_eq(local_lock(F_WRLCK, 0, 1), -EAGAIN);
-	/* Locks that nobody reclaimed are free after the grace period. */
+	/* Locks that were not reclaimed are free after the grace period. */
 	EVENTUALLY(nlmc_lock(&two, head, false) == NLM4_DENIED);
 	ck_assert_uint_eq(nlmc_lock(&one, tail, false), NLM4_GRANTED);
 	ck_assert_uint_eq(nlmc_reclaim(&two, tail), NLM4_DENIED_GRACE_PERIOD);

@@ -138,7 +138,7 @@ TEST(a_reclaim_that_the_disk_keeps_for_longer_than_the_grace_period_is_refused)
 	pthread_join(thread, NULL);
 }
 
-/* It is the second export, which nobody waits for. */
+/* It is the second export, which no call waits for. */
 static void publish_late(void)
 {
 	atomic_store(&cluster_is_away, true);
@@ -202,7 +202,7 @@ static struct nlm_process with_lost_file(void)
 	return in_late;
 }
 
-/* The file is not there any more, which the server can't know before. */
+/* The file is gone, which the server can't know before. */
 static void reclaim_is_put_off(struct nlm_process *in_late)
 {
 	pthread_t thread;

@@ -350,7 +350,7 @@ TEST(each_start_raises_the_state)
 	restart();
 	ck_assert_uint_eq(nsm_state(nsm), first + 2);
 	ck_assert_uint_eq(nsm_hosts_before(nsm), 1);
-	/* Nobody has told it. */
+	/* It got no notice. */
 	restart();
 	ck_assert_uint_eq(nsm_state(nsm), first + 4);
 	ck_assert_uint_eq(nsm_hosts_before(nsm), 1);

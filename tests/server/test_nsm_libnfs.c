@@ -64,7 +64,7 @@ static void setup(void)
 	};
 
 	ck_assert_ptr_nonnull(mkdtemp(dir));
-	/* Nobody is called back: no rpcbind is there. */
+	/* No client is called back: no rpcbind runs. */
 	none.rpcbind_port = ports_bind(&(int){ 0 }, &(int){ 0 });
 	ck_assert_int_eq(rpc_client_create(&none, &client), 0);
 	config.client = client;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Attempts to tell a host of a start that nobody answers: when, and for how
+/* Attempts without an answer to notify a host of a start: when, and for how
  * long. */
 #include "nsm/nsm.h"
 

@@ -242,6 +242,6 @@ TEST(mappings_are_bounded)
 					     any(AF_INET6, 1)), 0);
 	ck_assert_int_eq(portmap_add(portmap, 1, 1, "tcp", any(AF_INET, 1)),
 			 -ENOSPC);
-	/* The longest list fits, too. */
+	/* The longest list also fits. */
 	ck_assert_int_eq(call("192.0.2.7", 4, RPCB_DUMP, NULL), 0);
 }

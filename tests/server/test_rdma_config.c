@@ -125,7 +125,7 @@ TEST_LOOP(limits_are_told_both_ways, DOOR_IWARP, NDOORS)
 	ck_assert_uint_eq(xdr_get_u32(&c.in), 0);
 	ck_assert(xdr_ok(&c.in) && xdr_left(&c.in) == 0);
 	ck_assert(list_is_inline());
-	/* No less than 1 KiB, and no more than a Receive of the server's. */
+	/* At least 1 KiB, and at most a Receive of the server's. */
 	ck_assert_uint_eq(configure(0, 0, 16), RPC_SUCCESS);
 	ck_assert(!list_is_inline());
 	ck_assert_uint_eq(configure(NONE, NONE, 16), RPC_SUCCESS);

@@ -155,7 +155,7 @@ TEST(calls_behind_hung_ones_give_their_buffers_back)
 	test_program.sends_back = true;
 	conn.in_pool = true;
 	hang(&conn);
-	/* They may stay while nobody wants memory. */
+	/* They may stay while no call needs memory. */
 	rpc_server_relieve(server);
 	rpc_server_relieve(server);
 	ck_assert(!fake_over(slow[HUNG]));
@@ -190,7 +190,7 @@ static void expect_served(struct fake_call *waiting, struct buf *bufs)
 	end_hang(0);
 }
 
-/* The buffers may be for their replies, too. */
+/* The buffers can also be for their replies. */
 TEST(calls_behind_hung_ones_give_the_buffers_of_replies_back)
 {
 	uint32_t w[] = { 60, 0, 2, TEST_PROG, 4, TEST_BODY, NOAUTH, 4096, 0 };

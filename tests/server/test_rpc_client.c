@@ -291,7 +291,7 @@ TEST(a_port_without_a_listener_is_told_at_once)
 	struct sockaddr_storage gone;
 	int fd = bound(AF_INET, SOCK_DGRAM, &gone);
 
-	/* It keeps its port, and hears nobody but itself. */
+	/* It keeps its port, and receives only its own calls. */
 	connect(fd, (struct sockaddr *)&gone, sizeof(struct sockaddr_in));
 	to.addr = gone;
 	call(&ends[0], &to);
@@ -427,7 +427,7 @@ TEST(a_lost_connection_is_made_again_for_its_calls)
 	ck_assert_uint_eq(g.h.xid, again.h.xid);
 	put_record(fd, g.h.xid, 6);
 	ck_assert_int_eq(result(&ends[0]), 0);
-	/* It has served: nobody waits before the next one is made. */
+	/* It has served: the next one is made without a wait. */
 	to.resend_ms = 60000;
 	call(&ends[0], &to);
 	get_record(fd, &g);

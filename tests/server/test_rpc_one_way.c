@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Outgoing calls that nobody answers, and that need no answer. */
+/* Outgoing calls without an answer, which need none. */
 #include "rpc/client.h"
 
 #include <netinet/in.h>

@@ -461,7 +461,7 @@ START_TEST(without_rpcbind_it_fails_at_once)
 	struct rpcbind *rb;
 	int fd = socket(AF_INET, SOCK_STREAM, 0);
 
-	/* A port that is bound and nobody listens at. */
+	/* A port that is bound without a listener. */
 	memcpy(&in, any4(0), sizeof(in));
 	in.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
 	ck_assert_int_eq(bind(fd, (struct sockaddr *)&in, len), 0);

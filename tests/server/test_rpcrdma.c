@@ -369,7 +369,7 @@ TEST(a_message_too_short_is_dropped)
 	close_all();
 }
 
-/* RFC 8166 section 4.2.4: errors even if nobody can make sense of them. */
+/* RFC 8166 section 4.2.4: errors even if the peer can't make sense of them. */
 TEST(done_and_error_are_dropped)
 {
 	uint64_t before = stat("rdma_error_messages");

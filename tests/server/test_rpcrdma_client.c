@@ -441,7 +441,7 @@ TEST(connecting_where_nobody_listens_fails_at_once)
 	close_all();
 }
 
-/* Its queue of those that ask is full: nobody is told anything. */
+/* Its queue of connecting peers is full: it sends no answer. */
 static int silent_listener(struct sockaddr_in *sin, int fill[8])
 {
 	socklen_t len = sizeof(*sin);

@@ -261,7 +261,7 @@ TEST(a_peer_that_ignores_a_lower_grant_loses_its_connection_and_no_other)
 	peer_wait_down(&bad.peer);
 	ck_assert_uint_gt(stat("rdma_overruns"), overruns);
 	peer_check_alive(&good.peer);
-	rig_release(&rig);			/* replies that nobody gets */
+	rig_release(&rig);			/* undelivered replies */
 	peer_close(&bad.peer);
 	peer_close(&good.peer);
 	close_rig();

@@ -507,7 +507,7 @@ static void start_held(struct one *x)
 	wait_until(held, NULL);
 }
 
-/* RFC 8166 section 4.4.1: the responder can't reach it any more. */
+/* RFC 8166 section 4.4.1: the responder can no longer reach it. */
 TEST(a_cancelled_call_gives_its_part_back_at_once)
 {
 	struct gannet_rpcrdma_options o = {

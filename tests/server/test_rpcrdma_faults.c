@@ -313,7 +313,7 @@ static void put_bad_call(struct peer *peer, enum bad_chunk kind)
 	peer_put_call(peer, 9, kind == BAD_WRITE ? OP_READ : OP_LONG, bad_len);
 }
 
-/* On a connection of its own. */
+/* On a separate connection. */
 static void send_in_vain(enum bad_chunk kind, bool answered)
 {
 	struct peer peer;
@@ -357,7 +357,7 @@ TEST_LOOP(another_call_of_that_host_with_its_xid_is_carried_out, BAD_READ,
 	peer_take(&peer);
 	ck_assert_uint_eq(peer.hdr.proc, RPCRDMA_MSG);
 	peer_close(&peer);
-	/* Its chunks are its own fault, too. */
+	/* Its chunks are also its own fault. */
 	bad_len++;
 	send_in_vain(_i, false);
 	bad_len--;

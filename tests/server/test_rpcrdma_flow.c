@@ -152,7 +152,7 @@ TEST(a_peer_that_overruns_loses_its_connection_and_no_other)
 	ck_assert_uint_eq(bad.nmsgs, 0);
 	ck_assert_uint_ge(stat("rdma_overruns"), before + 1);
 	peer_check_alive(&good);
-	rig_release(&rig);			/* replies that nobody gets */
+	rig_release(&rig);			/* undelivered replies */
 	peer_close(&bad);
 	close_one(&good);
 	ck_assert_uint_eq(stat("rdma_early_calls"), early);
@@ -282,7 +282,7 @@ TEST(connections_keep_within_their_memory)
 	budget.max = 1u << 30;
 	open_one(&o, &peer);
 	one = atomic_load(&budget.used);
-	/* The queues of iWARP in user space are the process's memory, too. */
+	/* The queues of iWARP in user space are also the process's memory. */
 	ck_assert_uint_ge(one, rpcrdma_conn_bytes(&o.rdma, 0) +
 			  (rig.iwarp ? 128u << 10 : 0));
 	close_one(&peer);
@@ -451,7 +451,7 @@ TEST(read_depth_is_kept_and_used)
 	}
 }
 
-/* As the peer asks, but no more than the connection has. */
+/* As the peer asks, but at most what the connection has. */
 TEST(a_read_depth_that_changes_is_kept_and_used)
 {
 	static const uint32_t depths[][3] = {

@@ -135,7 +135,7 @@ TEST(calls_of_another_form_go_as_ever)
 	init_echo(&x, 1, 100, 100);
 	x.request.long_call = true;
 	ck_assert(!echo(&x, 100));
-	/* The words behind the data would have to be moved, too. */
+	/* The words behind the data would also have to be moved. */
 	init_echo(&x, 2, 100, 100);
 	exchange_put(&x, 4711);
 	ck_assert(!echo(&x, 100));

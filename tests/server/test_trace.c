@@ -399,7 +399,7 @@ TEST(options_that_make_no_sense_and_a_second_trace_are_refused)
 	refuses("{}", "only one at a time");
 	shuts(&t);
 	forgets(&t);
-	/* The end of the server ends it, too. */
+	/* The end of the server also ends it. */
 	traces(&t, "{}");
 	nulls(1);
 	kill(d.pid, SIGTERM);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* tool_run - ./gannet-nfs as a process of its own, on a ./gannetd. */
+/* tool_run - ./gannet-nfs as a separate process, on a ./gannetd. */
 #include "tests/server/tool_run.h"
 
 #include <check.h>

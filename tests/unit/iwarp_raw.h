@@ -85,7 +85,7 @@ int raw_hello(struct raw *r, const char *request);
 /* The next FPDU is a Terminate with @code; then the end. */
 void raw_expect_term(int fd, enum term code, bool crc);
 void raw_send_fpdu(int fd, struct ddp_header h, const void *payload, bool crc);
-/* On a connection of its own, an FPDU that breaks a rule: the answer is a
+/* On a separate connection, an FPDU that breaks a rule: the answer is a
  * Terminate with @code, and @counter counts one more. */
 void raw_broken(struct raw *r, struct ddp_header h, const void *payload,
 		enum term code, const char *counter);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The main() of every test program that has none of its own. */
+/* The main() of every test program without one. */
 #include "tests/unit/runner.h"
 
 int main(void)

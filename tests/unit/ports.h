@@ -7,8 +7,8 @@
 
 /*
  * Binds a socket of each protocol to one port, which it returns.  A number that
- * is free for one protocol may be in use for the other: by a connection that
- * ended a minute ago, too.  So bind both at once, and keep both.  Calls over
+ * is free for one protocol may be in use for the other: also by a connection
+ * that ended a minute ago.  So bind both at once, and keep both.  Calls over
  * TCP are refused until the test listens.
  */
 uint16_t ports_bind(int *udp, int *tcp);

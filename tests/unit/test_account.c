@@ -90,7 +90,7 @@ static void count_many(void *arg)
 	account_unclaim();
 }
 
-/* Half of the threads have a cell of their own. */
+/* Half of the threads have a separate cell. */
 TEST(calls_of_all_threads_are_counted_once)
 {
 	struct account_sum sum = { 0 };

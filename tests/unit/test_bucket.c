@@ -104,7 +104,7 @@ TEST(an_unused_part_of_a_cost_comes_back)
 	ck_assert_uint_eq(bucket_wait(&b, START), NS_PER_S - BUCKET_BURST_NS);
 	bucket_give(&b, UINT64_MAX);
 	ck_assert_uint_eq(bucket_wait(&b, START), 0);
-	/* That makes no more than a burst. */
+	/* That makes at most a burst. */
 	ck_assert_uint_eq(take_until(&b, 1, START, START + 1), 101);
 }
 

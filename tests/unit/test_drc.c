@@ -63,7 +63,7 @@ TEST(duplicates_of_several_connections_all_wait)
 	/* It came to nothing: one runs, and the other waits for that. */
 	ck_assert_ptr_eq(drc_forget(drc, first), third);
 	ck_assert_ptr_eq(third->waiting, second);
-	/* Nobody waits where a connection has ended. */
+	/* No client waits where a connection has ended. */
 	xprt_fate_end(b.x.fate, XPRT_ORDERLY);
 	come_on(&d);
 	ck_assert_int_eq(lookup(), DRC_IN_PROGRESS);

@@ -281,7 +281,7 @@ TEST_LOOP(a_call_that_was_left_behind_is_dropped, 0, 2)
 	xprt_fate_end(a.x.fate, _i ? XPRT_ORDERLY : XPRT_BROKEN);
 	ck_assert_int_eq(lookup(), DRC_DROP);
 	ck_assert_uint_eq(stats_sum_by_name("drc_left_over"), 2);
-	/* A reply that went to b is not a's any more. */
+	/* A reply that went to b is no longer a's. */
 	come_on(&b);
 	ck_assert_int_eq(lookup(), DRC_NEW);
 	ck_assert_int_eq(lookup(), DRC_IN_PROGRESS);
@@ -302,7 +302,7 @@ TEST_LOOP(nothing_runs_that_a_dead_connection_held_unread, 0, 4)
 	else
 		xprt_fate_end(a.x.fate, XPRT_ORDERLY);
 	call.key.xid++;
-	ck_assert_int_eq(lookup(), DRC_NEW);	/* nobody came since */
+	ck_assert_int_eq(lookup(), DRC_NEW);	/* no call came since */
 	forget();
 	call.key.xid++;
 	come_on(&b);

@@ -85,7 +85,7 @@ TEST(every_other_length_is_refused)
 	ck_assert_int_eq(parse_fh(&fh, EXPORT_FH_MAX + 1), -EBADMSG);
 }
 
-/* Nobody turns a handle of one export into one of another. */
+/* No client can turn a handle of one export into one of another. */
 TEST(handles_do_not_move_between_exports)
 {
 	struct export other = { .id = 0x80c0ffef, .fs = &a_tree };

@@ -96,7 +96,7 @@ TEST(an_active_end_refuses_malformed_replies)
 	ck_assert_int_eq(answered(NULL, REQ_KEY, TERM_NONE), -EPROTO);
 	ck_assert_int_eq(answered(NULL, REP_KEY "30020004" "00100005",
 				  TERM_NONE), -ECONNREFUSED);
-	/* A reject, too, tells its depths. */
+	/* A reject also carries its depths. */
 	ck_assert(raw.last.depths_told);
 	ck_assert_uint_eq(raw.last.peer_ird, 16);
 	ck_assert_uint_eq(raw.last.peer_ord, 5);

@@ -12,7 +12,7 @@ static void refused(enum term code)
 
 	ck_assert_int_eq(feed(), -EPROTO);
 	ck_assert_int_eq(w.r.term, code);
-	/* And no more is taken. */
+	/* And nothing further is accepted. */
 	ck_assert_int_eq(rdmap_feed(&w.r, stream, n), 0);
 	world_fini(&w);
 	world_init(&w, crc);

@@ -95,7 +95,7 @@ TEST(levels_are_known_by_name)
 	ck_assert(!log_level_parse("loud", &level));
 }
 
-/* Nobody reads what the lines go to, until somebody does. */
+/* The lines' destination is not read at first, and then is. */
 TEST(a_log_that_nobody_takes_stops_nothing)
 {
 	static char text[1 << 20];

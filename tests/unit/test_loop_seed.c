@@ -81,7 +81,7 @@ static void look(void)
 		partly += written(call) > 0 && written(call) < AREA;
 }
 
-/* Answers a message: a Read of its own, then a Write and a Send. */
+/* Answers a message: a Read, then a Write and a Send. */
 static void answer(int call)
 {
 	struct step *r = &passive.read[call], *s = &passive.send[call];

@@ -172,7 +172,7 @@ TEST(files_are_bounded_in_number)
 			vfs_node_put(n);
 	} while (err == 0);
 	ck_assert_int_eq(err, -ENOSPC);
-	ck_assert_uint_eq(i, 50 * 1024);	/* the root is one, too */
+	ck_assert_uint_eq(i, 50 * 1024);	/* the root is also one */
 	ck_assert_int_eq(vt_remove(vt.root, "e7"), 0);
 	ck_assert_int_eq(vt_create(&vt.who, vt.root, "e7", &how, &n), 0);
 	vfs_node_put(n);

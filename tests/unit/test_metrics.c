@@ -284,7 +284,7 @@ TEST(each_call_of_clients_is_told_once_and_none_is_taken_back)
 		for (unsigned k = 0; k < 4; k++)
 			before[k] = told(k);
 		before[4] = rest();
-		if (rand_r(&seed) % 8 == 0) {	/* goes, and comes anew */
+		if (rand_r(&seed) % 8 == 0) {	/* goes, and comes again */
 			hosts[who].n[CLIENT_CALLS] = 0;
 			hosts[who].first = 3 + 2 * i;
 		}

@@ -172,7 +172,7 @@ TEST(a_circle_over_two_files_and_three_owners_is_a_deadlock)
 	ck_assert(nlm_deadlock(&table, file, owner(3), &one));
 	/* But not one who shares nothing with them. */
 	ck_assert(!nlm_deadlock(&table, file, owner(4), &one));
-	/* Nor for bytes that nobody has. */
+	/* Nor for unlocked bytes. */
 	one = span(100, NLM_EOF, true);
 	ck_assert(!nlm_deadlock(&table, file, owner(3), &one));
 }
@@ -292,7 +292,7 @@ TEST(a_network_of_ipv6_leaves_room_for_others)
 	struct nlm_spare spare;
 	struct nlm_host *h = NULL;
 
-	/* Six of eight, each with an address of its own. */
+	/* Six of eight, each with a separate address. */
 	who.addr = (struct in6_addr){ .s6_addr = { 0x20, 0x01, 0x0d, 0xb8 } };
 	for (uint8_t i = 0; i < 6; i++) {
 		who.addr.s6_addr[8 + i] = 1;

@@ -97,7 +97,7 @@ TEST(a_network_of_ipv6_has_three_quarters_of_the_list)
 	ck_assert_int_eq(add("c1", "2001:db8::7:1", &host), -EDQUOT);
 	ck_assert_int_eq(add("c1", "2001:db8:0:1::1", &other), 0);
 	ck_assert_int_eq(add("c1", "192.0.2.1", &other), 0);
-	/* An address that nobody has any more, and so could not be told. */
+	/* An address that no host has now, which could not be notified. */
 	host->monitored = false;
 	host->untold = true;
 	ck_assert_int_eq(add("c1", "2001:db8::7:1", &other), 0);

@@ -182,7 +182,7 @@ static void post(size_t n)
 	mutex_unlock(&t.o.lock);
 }
 
-/* The peer has the stream up to @end, and no more. */
+/* The peer has exactly the stream up to @end. */
 static void has_come(size_t end)
 {
 	uint8_t got[256];

@@ -109,7 +109,7 @@ TEST(an_empty_pool_serves_its_requests_in_order)
 	ck_assert(!pool_cancel(pool, &first.w));
 	ck_assert(!pool_is_short(pool));
 	buf_put(first.got);
-	/* One is free now: nobody has to wait. */
+	/* One is free now: no request has to wait. */
 	b = pool_request(pool, 1, &first.w);
 	ck_assert_ptr_nonnull(b);
 	buf_put(b);

@@ -184,7 +184,7 @@ TEST_LOOP(each_caller_opens_the_file, 0, WORLDS)
 		assert_err(cut_as(&as_bob, n, 0), EACCES);
 		assert_err(DO(posix_commit, &as_bob, n), EACCES);
 	}
-	/* Each has descriptors of its own once both may. */
+	/* Each has separate descriptors once both may. */
 	lets_bob = true;
 	ck_assert_int_eq(read_as(&as_bob, n), 4);
 	ck_assert_uint_eq(server_opens, 0);

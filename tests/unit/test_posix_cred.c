@@ -12,7 +12,7 @@
 
 #include "tests/unit/posix_fixture.h"
 
-/* Memory takes its time, too. */
+/* Memory also takes time. */
 static void frees_much(const struct vfs_op *now, struct vfs_node *n)
 {
 	struct vfs_setattr shrink = { .set = VFS_SET_SIZE, .size = 8 };

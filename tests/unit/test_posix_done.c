@@ -392,7 +392,7 @@ TEST_LOOP(a_doubt_outlives_the_exports, 0, 2)
 	sync_faults.whole_errno = 0;
 	assert_ok(set_mode(a, 0755));
 	sync_faults.whole_errno = EROFS;
-	assert_ok(set_mode(a, 0755));	/* and there is no doubt any more */
+	assert_ok(set_mode(a, 0755));	/* and the doubt has ended */
 	vfs_node_put(a);
 	world_close();
 }

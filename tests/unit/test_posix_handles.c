@@ -244,7 +244,7 @@ TEST_LOOP(without_descriptors_the_client_is_asked_to_wait, 0, WORLDS)
 
 	world_open(_i, &options);
 	assert_ok(setrlimit(RLIMIT_NOFILE, &lim));
-	for (i = 0; i < 300; i++) {	/* nobody holds on to them */
+	for (i = 0; i < 300; i++) {	/* they are not held */
 		snprintf(name, sizeof(name), "f%d", i);
 		put(must_create(w.root, name));
 	}
@@ -427,7 +427,7 @@ TEST_LOOP(the_owner_writes_what_it_made_read_only, 0, WORLDS)
 	vfs_node_put(n);
 	world_restart();
 	n = must_open(&h);
-	/* A server that is no more than the owner: test_posix_owner. */
+	/* A server that is only the owner: test_posix_owner. */
 	if (geteuid() != 0) {
 		put(n);
 		world_close();

@@ -145,7 +145,7 @@ TEST(the_user_of_a_fuse_mount_is_read)
 				      "rw,user_id=0,group_id=0\n", &m));
 	ck_assert(m.has_user && !m.others);
 	ck_assert_uint_eq(m.user, 0);
-	/* That can be nothing, too. */
+	/* That can also be nothing. */
 	ck_assert(posix_mounted_parse("9 1 0:31 / /m rw - fuse  "
 				      "rw,user_id=7,group_id=8\n", &m));
 	ck_assert(m.has_user && !m.others);

@@ -180,7 +180,7 @@ TEST_LOOP(a_name_during_renames_is_there_or_not, 0, WORLDS)
 	end_renames();
 }
 
-/* It is not in use any more. */
+/* It is no longer in use. */
 static void forget(const struct vfs_handle *h)
 {
 	struct posix_cache *c = &to_posix_fs(w.fs)->cache;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A server that is no more than the owner of the files it serves. */
+/* A server that is only the owner of the files it serves. */
 #include <fcntl.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>

@@ -295,7 +295,7 @@ static void commit(void *arg)
 	DO(posix_commit, &w.who, arg);
 }
 
-/* Standard error is a pipe that nobody reads, and full. */
+/* Standard error is a full pipe without a reader. */
 static int stall_log(void)
 {
 	static char rubbish[4096];
@@ -329,7 +329,7 @@ TEST_LOOP(an_error_has_its_effect_while_the_log_stalls, 0, 2)
 	ck_assert_uint_ne(w.fs->verf, verf);
 	while (read(log, rubbish, sizeof(rubbish)) > 0)
 		;
-	close(log);			/* and nobody ever does */
+	close(log);			/* and it is never read */
 	assert_ok(pthread_join(thread, NULL));
 	vfs_node_put(n);
 	world_close();
@@ -401,7 +401,7 @@ TEST_LOOP(after_an_error_nothing_is_durable_until_syncfs_succeeds, 0, 2)
 	sync_faults.whole_once = EIO;
 	assert_ok(set_mode(a2));
 	sync_faults.whole_errno = EROFS;
-	assert_ok(set_mode(a));		/* and there is no doubt any more */
+	assert_ok(set_mode(a));		/* and the doubt has ended */
 	assert_ok(set_mode(a2));
 	vfs_node_put(a2);
 	vfs_node_put(root2);

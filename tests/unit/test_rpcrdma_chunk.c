@@ -50,7 +50,7 @@ TEST(later_positions_count_what_was_spliced_before)
 	ck_assert_uint_eq(l.call_len, 50 + 8 + 8 + 4);
 }
 
-/* Else an item would end in zeros that nobody sent. */
+/* Otherwise an item would end in zeros that were not sent. */
 TEST(a_call_ends_before_the_bytes_that_its_chunk_lacks)
 {
 	uint8_t base[60] = { 0 }, sink[8] = { 0 };

@@ -343,7 +343,7 @@ TEST(a_client_whose_connections_are_ended_gets_its_answers)
 	host = xprt_addr_host((struct sockaddr *)&fx.peer);
 	ck_assert_uint_eq(xprt_clients_end(fx.env.clients, &host), 2);
 	ck_assert(fx_ended(idle));
-	/* It takes no more calls. */
+	/* It accepts no further calls. */
 	fx_send_call(busy, 2, FX_ECHO, 0, FX_CALL_MIN);
 	fx_settle();
 	ck_assert_uint_eq(atomic_load(&fx.taken), 2);
@@ -352,7 +352,7 @@ TEST(a_client_whose_connections_are_ended_gets_its_answers)
 	ck_assert(fx_ended(busy));
 	close(busy);
 	close(idle);
-	/* Others, and this one anew, are served. */
+	/* Others, and this one again, are served. */
 	busy = fx_connect();
 	fx_send_call(busy, 3, FX_ECHO, 0, FX_CALL_MIN);
 	ck_assert_uint_eq(fx_recv_echo(busy), 3);

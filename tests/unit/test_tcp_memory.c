@@ -106,7 +106,7 @@ TEST(a_claimed_length_reserves_nothing)
 	}
 	EVENTUALLY(stats_sum_by_name("tcp_bytes_in") >=
 		   ARRAY_SIZE(fd) * (sizeof(claim) - 1));
-	/* The shared chunk is freed, too, when idle. */
+	/* The shared chunk is also freed when idle. */
 	EVENTUALLY(fx_pool_out() == 0);
 	for (unsigned i = 0; i < ARRAY_SIZE(fd); i++)
 		close(fd[i]);

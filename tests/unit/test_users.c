@@ -128,7 +128,7 @@ TEST(groups_are_the_name_services_and_not_the_calls)
 	ck_assert_uint_eq(cred.uid, 1000);
 	ck_assert_uint_eq(cred.gid, 9);
 	ck_assert_uint_eq(cred.ngids, 20);
-	ck_assert_uint_eq(cred.gids[0], 71);	/* squashed, too */
+	ck_assert_uint_eq(cred.gids[0], 71);	/* also squashed */
 	ck_assert_uint_eq(cred.gids[19], 1019);
 	export_caller_put(&cred);
 	ck_assert_uint_eq(asked, 1);
@@ -210,7 +210,7 @@ TEST(an_answer_is_kept_for_its_time_and_asked_for_anew)
 	ck_assert_uint_eq(a.gids[19], 1019);
 	export_caller_put(&a);
 	export_caller_put(&b);
-	/* A reload asks anew, too. */
+	/* A reload also queries again. */
 	publish("/a *\n");
 	ck_assert_int_eq(find(1000, &b), -EAGAIN);
 }
@@ -301,7 +301,7 @@ TEST(a_hung_service_costs_one_time_out)
 	began = clock_ns();
 	ck_assert_uint_eq(count_groups(uid), 0);
 	ck_assert_uint_lt(clock_ns() - began, 40ull * SLOW_MS * NS_PER_MS);
-	/* From now on nobody does, and a poller need not pass calls on. */
+	/* From now on no caller does, and a poller need not pass calls on. */
 	ck_assert_int_eq(find(1000, &cred), 0);
 	ck_assert_uint_eq(cred.ngids, 20);
 	export_caller_put(&cred);

@@ -80,7 +80,7 @@ TEST_LOOP(the_cm_can_end_a_connection, 0, 6)
 	ck_assert_int_eq(atomic_load(&ops[1].calls), 1);
 }
 
-/* Nobody has said yet on which loop it is to be. */
+/* Its loop is not decided yet. */
 TEST_LOOP(a_peer_may_give_up_before_it_is_answered, 0, 2)
 {
 	int err;

@@ -174,7 +174,7 @@ TEST_LOOP(a_chain_that_is_taken_in_part_ends_the_connection, 0, 5)
 		ck_assert_int_eq(ops[i].status, -ECANCELED);
 		if (i)
 			ck_assert_uint_gt(ops[i].turn, ops[i - 1].turn);
-		/* Their memory was in no use any more. */
+		/* Their memory was no longer in use. */
 		ck_assert_uint_eq(ops[i].qps_destroyed, i + 1 >= at[_i]);
 	}
 }

@@ -67,7 +67,7 @@ static void submit_from(uint64_t network, uint64_t host,
 	work_submit(class, &j->item);
 }
 
-/* As a client in a network of its own. */
+/* Like a client in a separate network. */
 static void submit_as(uint64_t client, struct work_class *class, struct job *j,
 		      unsigned id, bool waits)
 {

@@ -73,7 +73,7 @@ static void on_closed(struct fabric_conn *c, int err)
 	sem_post(&closed);
 }
 
-/* A listener, on a loop of its own. */
+/* A listener, on a separate loop. */
 int try_listen(void)
 {
 	struct sockaddr_in sin = { .sin_family = AF_INET,

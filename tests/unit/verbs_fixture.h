@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Begin and end of the verbs provider's tests: a listener, a connection on a
- * loop of its own, and work whose completions are counted.
+ * separate loop, and work whose completions are counted.
  */
 #ifndef GANNET_TESTS_UNIT_VERBS_FIXTURE_H
 #define GANNET_TESTS_UNIT_VERBS_FIXTURE_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Checks of a mounted file system against the directory that the server
- * exports.  Each check is a sentence, runs in a child and in a directory of
- * its own, and returns whether it holds.
+ * exports.  Each check is a sentence, runs in a child and in a separate
+ * directory, and returns whether it holds.
  */
 #ifndef FSCHECK_H
 #define FSCHECK_H

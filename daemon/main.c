@@ -22,14 +22,14 @@
 
 #include <urcu.h>
 
-#include "daemon/confine.h"
-#include "daemon/control.h"
-#include "daemon/exports.h"
-#include "daemon/helper.h"
-#include "daemon/listen_hint.h"
-#include "daemon/notify.h"
-#include "daemon/options.h"
-#include "daemon/server.h"
+#include "daemon/confine/confine.h"
+#include "daemon/change/control.h"
+#include "daemon/change/exports.h"
+#include "daemon/confine/helper.h"
+#include "daemon/serve/listen_hint.h"
+#include "daemon/serve/notify.h"
+#include "daemon/settings/options.h"
+#include "daemon/serve/server.h"
 #include "lib/clock.h"
 #include "lib/log.h"
 #include "lib/rcu.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * program - an RPC program as a server process starts it: a row, which the
- * program's own directory defines and daemon/programs.c lists.
+ * program's own directory defines and daemon/serve/programs.c lists.
  */
 #ifndef GANNET_RPC_PROGRAM_H
 #define GANNET_RPC_PROGRAM_H
@@ -22,7 +22,7 @@ struct program_env {
 	const char	    *state_dir;
 	bool		     rdma_mount;	/* MOUNT also over RDMA */
 	bool		     port_mapper;	/* clients find ports by one */
-	struct locks	    *locks;		/* daemon/locks.h */
+	struct locks	    *locks;		/* daemon/serve/locks.h */
 	struct rpc_audit    *audit;	/* or NULL */
 };
 

@@ -63,7 +63,7 @@ all()
 }
 
 found=$(all lib:1 transport:9 rpc:1 vfs:1 vfs/posix:1 vfs/mem:1 exports:1 \
-	nfs3:1 mountd:1 nlm:1 nsm:1 portmap:1 rquota:1 daemon:1 \
+	nfs3:1 mountd:1 nlm:1 nsm:1 portmap:1 rquota:1 daemon:2 \
 	client/rpcrdma:1 client/nfs:1 client/bench:1 client/ctl:1)
 [ "$1" != --print ] || { echo "$found"; exit; }
 joined=$(comm -13 <(grep -v '^#' "$list" | sort) <(sort <<< "$found"))

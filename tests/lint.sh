@@ -48,7 +48,7 @@ listed()
 		esac
 	done
 }
-listed 'daemon/programs.c daemon/locks.c daemon/locks.h' \
+listed 'daemon/serve/programs.c daemon/serve/locks.c daemon/serve/locks.h' \
 	'(nfs3|mountd|rquota|nlm|nsm|portmap)' daemon
 listed '' 'transport/fabric/[a-z]+' daemon client rpc transport/rpcrdma \
 	transport/fabric/*.[ch]
@@ -95,15 +95,16 @@ done
 
 # The filter of system calls names each once and allows those whose numbers it
 # has.
-allowed=$(sed -n '/ allowed\[\] = {/,/^};/p' daemon/calls.c |
+allowed=$(sed -n '/ allowed\[\] = {/,/^};/p' daemon/confine/calls.c |
 	grep -oE '"[a-z0-9_]+"')
 for call in $(printf '%s\n' "$allowed" | sort | uniq -d); do
-	fail "daemon/calls.c: $call is there twice"
+	fail "daemon/confine/calls.c: $call is there twice"
 done
-for call in $(sed -n '/ newer\[\] = {/,/^};/p' daemon/calls.c |
+for call in $(sed -n '/ newer\[\] = {/,/^};/p' daemon/confine/calls.c |
 		grep -oE '"[a-z0-9_]+"'); do
 	printf '%s\n' "$allowed" | grep -qx "$call" ||
-		fail "daemon/calls.c: $call has a number and is not allowed"
+		fail "daemon/confine/calls.c: $call has a number, but is" \
+			"not allowed"
 done
 
 # The manual pages have every option, and none that is not there.
@@ -119,23 +120,24 @@ options()
 		fail "--$o: not both in $1 and in $3"
 	done
 }
+rows=daemon/settings/option_row.c
 in_rows='(["A-Za-z-]+, ["A-Za-z-]+, )?"([a-z-]+)", ("[A-Z]*"|NULL),.*'
-options 'daemon/option_row.c transport/fabric/*/*.c' "^	+\\{ $in_rows" \
+options "$rows transport/fabric/*/*.c" "^	+\\{ $in_rows" \
 	doc/gannetd.8.in 2
 
 # gannet.conf(5) has every key in its section, and every range.
 in_rows='^	\{ "([a-z]+)", "([a-z-]+)", "[a-z-]+", .*'
 in_fabrics='^		\{ "(no-)?([a-z]+)-([a-z-]+)", ("[A-Z]*"|NULL),$'
-keys=$(sed -nE "s/$in_rows/\\1 \\2/p" daemon/option_row.c
+keys=$(sed -nE "s/$in_rows/\\1 \\2/p" daemon/settings/option_row.c
 	sed -nE "s/$in_fabrics/\\2 \\3/p" transport/fabric/*/*.c)
 told=$(sed -nE -e 's/^\.Ss Section (.*)/[\1/p' \
 		-e 's/^\.It Cm ([a-z-]+) No = .*/\1/p' doc/gannet.conf.5.in |
 	awk '/^\[/ { section = substr($0, 2); next } { print section, $0 }')
 for key in $(printf '%s\n' "$keys" "$told" | sort | uniq -u | tr ' ' .); do
-	fail "$key: not both in daemon/option_row.c and in gannet.conf(5)"
+	fail "$key: not both in $rows and in gannet.conf(5)"
 done
 for range in $(grep -oE 'NUMBER\([a-z_]+, [0-9]+, [0-9]+' \
-		daemon/option_row.c | sed 's/.*_*, \([0-9]*\), /\1-/'); do
+		"$rows" | sed 's/.*_*, \([0-9]*\), /\1-/'); do
 	grep -q "^From ${range%-*} to ${range#*-}[ ;]" doc/gannet.conf.5.in ||
 		fail "gannet.conf(5): no key is from ${range%-*} to ${range#*-}"
 done

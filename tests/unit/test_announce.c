@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Registration of programs with an rpcbind that refuses some of them. */
-#include "daemon/announce.h"
+#include "daemon/serve/announce.h"
 
 #include <errno.h>
 #include <netinet/in.h>

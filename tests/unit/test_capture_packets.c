@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* RPC messages as packets. */
-#include "daemon/capture_packets.h"
+#include "daemon/watch/capture_packets.h"
 
 #include <arpa/inet.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* gannet.conf(5): what is read, from which files, and the errors. */
-#include "daemon/config.h"
+#include "daemon/settings/config.h"
 
 #include <errno.h>
 #include <ftw.h>
@@ -9,7 +9,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "daemon/option_row.h"
+#include "daemon/settings/option_row.h"
 #include "lib/util.h"
 #include "transport/addr.h"
 #include "tests/unit/runner.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Metrics as text. */
-#include "daemon/metrics.h"
-#include "daemon/metrics_clients.h"
-#include "daemon/metrics_rows.h"
-#include "daemon/metrics_text.h"
+#include "daemon/watch/metrics.h"
+#include "daemon/watch/metrics_clients.h"
+#include "daemon/watch/metrics_rows.h"
+#include "daemon/watch/metrics_text.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -119,8 +119,8 @@ TEST(openmetrics_is_for_those_who_ask_for_it)
 {
 	static const char *const yes[] = {
 		"application/openmetrics-text",
-		"application/openmetrics-text;version=1.0.0;q=0.5,"
-		"text/plain;version=0.0.4;q=0.3,*/*;q=0.2",
+		("application/openmetrics-text;version=1.0.0;q=0.5,"
+		 "text/plain;version=0.0.4;q=0.3,*/*;q=0.2"),
 		"text/plain, Application/OpenMetrics-Text ; version=0.0.1",
 		"application/openmetrics-text;q=0.01",
 	};

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* outcome - what came of a reload or of a change of the exports. */
+#include "daemon/change/outcome.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/watch/json_text.h"
+#include "lib/log.h"
+
+void outcome_init(struct outcome *o)
+{
+	*o = (struct outcome){ json_array(), json_array(), json_array(),
+			       NULL };
+}
+
+void outcome_fini(struct outcome *o)
+{
+	json_decref(o->settings);
+	json_decref(o->rules);
+	json_decref(o->warnings);
+	free(o->error);
+}
+
+void outcome_error(struct outcome *o, const char *text)
+{
+	const char *end;
+
+	for (const char *line = text; line; line = *end ? end + 1 : NULL) {
+		end = strchrnul(line, '\n');
+		log_err("%.*s", (int)(end - line), line);
+	}
+	if (!o)
+		return;
+	free(o->error);
+	o->error = strdup(text);
+}
+
+void outcome_warn(struct outcome *o, const char *text)
+{
+	log_warn("%s", text);
+	if (o)
+		json_array_append_new(o->warnings, json_text(text));
+}
+
+void outcome_setting(struct outcome *o, const struct option_row *row,
+		     const char *old, const char *new)
+{
+	enum log_level level = row->live ? LOG_LEVEL_INFO : LOG_LEVEL_WARN;
+
+	log_at(level, "[%s] %s: '%s' becomes '%s'%s", row->section, row->key,
+	       old, new, row->live ? "" : " at the next start");
+	if (o)
+		json_array_append_new(o->settings, json_pack(
+			"{s:s, s:s, s:o, s:o, s:b}", "section", row->section,
+			"key", row->key, "old", json_text(old), "new",
+			json_text(new), "holds", row->live));
+}
+
+void outcome_rule(struct outcome *o, const char *rule, bool is_new)
+{
+	log_info("exports: %s: %s", is_new ? "new" : "no more", rule);
+	if (o)
+		json_array_append_new(o->rules, json_pack("{s:s, s:o}",
+			"change", is_new ? "new" : "gone", "rule",
+			json_text(rule)));
+}
+
+json_t *outcome_json(const struct outcome *o)
+{
+	return json_pack("{s:O, s:O, s:O}", "settings", o->settings, "rules",
+			 o->rules, "warnings", o->warnings);
+}

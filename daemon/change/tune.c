@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* tune - applies a changed gannet.conf to a server that runs. */
+#include "daemon/change/tune.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "daemon/watch/audit_sink.h"
+#include "daemon/change/exports.h"
+#include "daemon/settings/option_row.h"
+#include "daemon/change/rules.h"
+#include "lib/log.h"
+#include "lib/util.h"
+
+/* NULL: no memory. */
+static char *value_text(const struct options *o, const struct option_row *row)
+{
+	char *text = NULL;
+	size_t len;
+	FILE *f = open_memstream(&text, &len);
+
+	if (!f)
+		return NULL;
+	option_print(o, row, f);
+	if (fclose(f) == 0)
+		return text;
+	free(text);
+	return NULL;
+}
+
+static void tell_changes(const struct options *old, const struct options *new,
+			 struct outcome *out)
+{
+	const struct option_row *row;
+
+	for (unsigned i = 0; (row = option_row(i)); i++) {
+		char *a = value_text(old, row), *b = value_text(new, row);
+
+		if (row->section && a && b && strcmp(a, b) != 0)
+			outcome_setting(out, row, a, b);
+		free(a);
+		free(b);
+	}
+}
+
+void tune_connections(struct xprt_env *env, const struct options *o)
+{
+	struct rlimit lim;
+	unsigned fit;
+
+	env->max_conns = o->max_conns;
+	env->max_peer_conns = o->max_client_conns;
+	if (getrlimit(RLIMIT_NOFILE, &lim) < 0 ||
+	    lim.rlim_cur / 4 >= env->max_conns)
+		return;
+	fit = (unsigned)lim.rlim_cur / 4;
+	log_warn("%u connections at most, not %u: this process may open only "
+		 "%lu files", fit, env->max_conns,
+		 (unsigned long)lim.rlim_cur);
+	env->max_conns = MAX(fit, 1u);
+	fit = MAX(fit / 4, 1u);
+	env->max_peer_conns = MIN(env->max_peer_conns, fit);
+}
+
+struct options tune_exports(const struct options *start,
+			    const struct options *now)
+{
+	struct options o = now ? *now : *start;
+
+	o.state_dir = start->state_dir;
+	return o;
+}
+
+void tune_free(struct options *o)
+{
+	if (o)
+		options_fini(o);
+	free(o);
+}
+
+/* Whether the audit stream can be opened; it changes when all else does. */
+static int try_audit(const struct options *o, char **why)
+{
+	struct audit_sink sink;
+	int err = audit_sink_open(o->audit, &sink);
+
+	if (!err)
+		audit_sink_close(&sink);
+	else if (asprintf(why, "audit: %s: %s", o->audit, strerror(-err)) < 0)
+		*why = NULL;
+	return err;
+}
+
+int tune_reload(const struct options *start, struct options **now,
+		struct export_table *exports, struct outcome *out)
+{
+	const struct options *old = *now ? : start;
+	struct options *o = calloc(1, sizeof(*o));
+	struct rules before = rules_of(exports);
+	struct options by;
+	char *why = NULL;
+	int err = o ? options_again(start, o, &why) : -ENOMEM;
+
+	if (!err)
+		err = try_audit(o, &why);
+	if (err) {
+		outcome_error(out, why ? why : strerror(-err));
+	} else {
+		export_table_manage_gids(exports, o->manage_gids);
+		by = tune_exports(start, o);
+		err = exports_publish(&by, exports, out);
+	}
+	free(why);
+	if (err) {
+		export_table_manage_gids(exports, old->manage_gids);
+		log_warn("configuration and exports unchanged");
+		rules_free(&before);
+		tune_free(o);
+		return err;
+	}
+	/* A lower level must not hide the lines about it, nor one that
+	 * gannetctl set. */
+	if (log_threshold < old->log_level)
+		log_threshold = old->log_level;
+	if (log_threshold < o->log_level)
+		log_threshold = o->log_level;
+	tell_changes(old, o, out);
+	rules_tell(&before, exports, out);
+	rules_free(&before);
+	tune_free(*now);
+	*now = o;
+	return 0;
+}

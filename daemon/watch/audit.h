@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * audit - the audit stream: a line of JSON for each call that is selected, with
+ * who did what to which path.  gannetd(8) has the format.
+ *
+ * Threads that serve calls put a record into a ring, and never wait: what finds
+ * no room is dropped and counted, and the stream tells the number.  A thread of
+ * the audit's own makes lines of the records and writes them.  While that fails
+ * it tries again each second, and calls are served as ever.
+ */
+#ifndef GANNET_DAEMON_AUDIT_H
+#define GANNET_DAEMON_AUDIT_H
+
+#include "daemon/settings/options.h"
+
+struct audit;
+struct outcome;
+struct rpc_audit;
+
+/* Begins the stream that @o asks for, if any.  0, or -errno after the reason
+ * was logged. */
+int audit_create(const struct options *o, struct audit **out);
+/* For the programs, which end before audit_destroy(). */
+struct rpc_audit *audit_hook(struct audit *a);
+/*
+ * Goes on as @o says, and opens the file anew, which may have been moved away;
+ * if that fails, for a reason that is logged, the stream stays as it was.
+ * NULL @a is fine.  The reload thread; waits for a grace period of RCU.
+ */
+void audit_apply(struct audit *a, const struct options *o);
+/*
+ * Opens the file of the stream that @o asks for anew, which logrotate has moved
+ * away, and changes nothing else.  Without such a file it does nothing.  0, or
+ * -errno after the reason was logged and written to @out: then the stream stays
+ * in the file that it has.  The reload thread; may wait for the file's disk.
+ */
+int audit_reopen(struct audit *a, const struct options *o,
+		 struct outcome *out);
+/* Writes what there is, if that can be written now; a write that hangs gets
+ * five seconds, and then the rest is lost.  NULL is fine. */
+void audit_destroy(struct audit *a);
+
+#endif

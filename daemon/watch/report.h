@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* report - the server's state in JSON, for gannetctl(8).  The control
+ * thread, and that of the pages (daemon/watch/pages.h), which only asks. */
+#ifndef GANNET_DAEMON_REPORT_H
+#define GANNET_DAEMON_REPORT_H
+
+#include "daemon/watch/audit.h"
+#include "daemon/watch/capture.h"
+#include "daemon/change/control.h"
+#include "daemon/serve/drain.h"
+#include "daemon/settings/options.h"
+#include "daemon/change/outcome.h"
+#include "daemon/change/reload.h"
+#include "daemon/watch/trace.h"
+#include "exports/export.h"
+#include "rpc/program.h"
+#include "transport/pool.h"
+#include "transport/rpcrdma/rpcrdma.h"
+#include "transport/xprt.h"
+
+/* The parts of the server that are reported; borrowed. */
+struct report {
+	const struct options	*o;	/* of the start */
+	struct rpc_server	*rpc;
+	struct export_table	*exports;
+	struct pool		*pool;
+	struct xprt_clients	*clients;
+	struct account_book	*export_accounts;
+	struct account_book	*export_backends;
+	struct capture		*capture;	/* NULL: no memory */
+	struct trace		*trace;		/* the same */
+	const struct rpcrdma_budget *budget;
+	uint64_t		 started;	/* CLOCK_MONOTONIC ns */
+	uint64_t		 born;		/* CLOCK_REALTIME ns */
+	/* The listener @i and its name; NULL: there are no more. */
+	struct xprt_listener	*(*listener)(void *server, unsigned i,
+					     const char **name);
+	/* The program @i that is served, and its row; NULL: there are no
+	 * more. */
+	struct rpc_program	*(*program)(void *server, unsigned i,
+					    const struct program_row **row);
+	/* Registers the listeners with rpcbind, or unregisters them; with
+	 * drain.lock. */
+	void			(*announce)(void *server, bool on);
+	struct drain		 drain;
+	/* Reloads as SIGHUP does; the thread of @reloader. */
+	int			(*reload)(void *server, struct outcome *o);
+	struct reloader		*reloader;
+	struct audit		*audit;
+	/* The options of the last reload, or NULL; the thread of
+	 * @reloader. */
+	struct options		**now;
+	void			*server;
+};
+
+/* Asks the program that has locks for them, see struct program_row; *@totals is
+ * zero before. */
+static inline void report_locks(const struct report *r, unsigned max,
+				lock_view_fn *fn, void *arg,
+				struct lock_totals *totals)
+{
+	const struct program_row *row;
+	struct rpc_program *prog;
+
+	for (unsigned i = 0; (prog = r->program(r->server, i, &row)); i++)
+		if (row->locks)
+			row->locks(prog, max, fn, arg, totals);
+}
+
+/* The result of gannetctl's @command, which must only ask.  NULL: there is
+ * none.  Any thread that is registered with RCU. */
+json_t *report_ask(struct report *r, const char *command,
+		   const char *argument);
+
+/* Answers gannetctl(8) from @r, which is borrowed, until control_stop().  NULL:
+ * it can't, and the reason was logged; a server without it serves as well. */
+struct control *report_start(struct report *r);
+
+#endif

@@ -14,7 +14,7 @@ static const struct ctl_command commands[] = {
 	{ .name = "exports",
 	  .arguments = "[add LINE | remove PATH [CLIENT] | set PATH "
 	  "CLIENT(OPTIONS)]",
-	  .help = "what is offered, to whom; or change that",
+	  .help = "exports and their clients; or change them",
 	  .words = ctl_exports },
 	{ .name = "stats", .arguments = "",
 	  .help = "calls of each procedure, and all counters",
@@ -22,11 +22,10 @@ static const struct ctl_command commands[] = {
 	{ .name = "waits", .arguments = "",
 	  .help = "what calls wait for now", .print = show_waits },
 	{ .name = "locks", .arguments = "[N | release ADDRESS [NAME]]",
-	  .help = "who holds and waits for which bytes; or end "
-	  "a client's locks",
+	  .help = "locks, holders and waiters; or end a client's locks",
 	  .words = ctl_locks },
 	{ .name = "clients", .arguments = "[ADDRESS]",
-	  .help = "who calls, over what, and how much",
+	  .help = "clients, their transports and calls",
 	  .options = COMMON, .run = run_clients },
 	{ .name = "latency", .arguments = "[--by WHAT]",
 	  .help = "how long calls took, by procedure, export or client",
@@ -34,22 +33,22 @@ static const struct ctl_command commands[] = {
 	  "  --by WHAT             procedure (the default), export or client\n"
 	  COMMON, .run = run_latency },
 	{ .name = "top", .arguments = "[OPTION]...",
-	  .help = "who does how much now, until q",
+	  .help = "the busiest clients now, until q",
 	  .options =
 	  "  --by WHAT             client (the default), export or procedure\n"
 	  "  --sort LETTER         o: operations, b: bytes, l: latency\n"
-	  "  --interval SECONDS    between two looks, 0.1 to 3600\n"
-	  "  --count N             end after so many\n"
+	  "  --interval SECONDS    between updates, 0.1 to 3600\n"
+	  "  --count N             end after this many\n"
 	  COMMON, .run = run_top },
 	{ .name = "disconnect", .arguments = "ADDRESS",
 	  .help = "end a client's connections", .print = show_disconnect },
 	{ .name = "drain", .arguments = "[--timeout S]",
-	  .help = "take no more calls, and wait for those in progress",
+	  .help = "stop accepting calls, and wait for those in progress",
 	  .options =
 	  "  --timeout S           seconds to wait\n"
 	  COMMON, .run = run_drain },
 	{ .name = "resume", .arguments = "",
-	  .help = "take calls again, after drain", .print = show_drain },
+	  .help = "accept calls again, after drain", .print = show_drain },
 	{ .name = "log-level", .arguments = "LEVEL",
 	  .help = "err, warn, info or debug, until the next reload",
 	  .print = show_level },
@@ -57,13 +56,13 @@ static const struct ctl_command commands[] = {
 	  .help = "apply gannet.conf and the exports, as SIGHUP does",
 	  .words = ctl_reload },
 	{ .name = "reopen", .arguments = "",
-	  .help = "open the audit's file again, after it was moved away",
+	  .help = "open the audit's file again, after it was renamed",
 	  .words = ctl_reopen },
 	{ .name = "capture", .arguments = "-w FILE",
 	  .help = "calls and replies, for Wireshark: capture --help",
 	  .run = ctl_capture },
 	{ .name = "trace", .arguments = "[OPTION]...",
-	  .help = "where the time of each call goes: trace --help",
+	  .help = "how each call spends its time: trace --help",
 	  .run = ctl_trace },
 };
 

@@ -7,67 +7,19 @@
  */
 #include "vfs/ceph/ceph.h"
 
-#include <endian.h>
 #include <errno.h>
-#include <linux/posix_acl_xattr.h>
 
-struct acl_list {
-	struct posix_acl_xattr_header head;
-	struct posix_acl_xattr_entry  entry[VFS_ACL_MAX];
-};
-
-static const char *const acl_name[VFS_ACL_KINDS] = {
-	[VFS_ACL_ACCESS] = "system.posix_acl_access",
-	[VFS_ACL_DEFAULT] = "system.posix_acl_default",
-};
-
-static size_t list_size(size_t n)
-{
-	return sizeof(struct posix_acl_xattr_header) +
-	       n * sizeof(struct posix_acl_xattr_entry);
-}
-
-/* Returns the number of entries of a list of @size bytes, or -errno. */
-static int decode_list(const struct acl_list *l, size_t size,
-		       struct vfs_acl_entry *out)
-{
-	size_t n = (size - sizeof(l->head)) / sizeof(l->entry[0]);
-
-	if (size < sizeof(l->head) || size != list_size(n) ||
-	    le32toh(l->head.a_version) != POSIX_ACL_XATTR_VERSION)
-		return -EIO;
-	for (size_t i = 0; i < n; i++)
-		out[i] = (struct vfs_acl_entry){
-			.tag = le16toh(l->entry[i].e_tag),
-			.perm = le16toh(l->entry[i].e_perm),
-			.id = le32toh(l->entry[i].e_id),
-		};
-	return (int)n;
-}
-
-static size_t encode_list(const struct vfs_acl_entry *in, uint32_t n,
-			  struct acl_list *l)
-{
-	l->head.a_version = htole32(POSIX_ACL_XATTR_VERSION);
-	for (uint32_t i = 0; i < n; i++) {
-		bool is_named = in[i].tag & (VFS_ACL_USER | VFS_ACL_GROUP);
-
-		l->entry[i].e_tag = htole16(in[i].tag);
-		l->entry[i].e_perm = htole16(in[i].perm);
-		l->entry[i].e_id = htole32(is_named ? in[i].id : UINT32_MAX);
-	}
-	return list_size(n);
-}
+#include "vfs/acl_xattr.h"
 
 int cfs_acl_read(struct cfs_call *c, enum vfs_acl_kind kind,
 		 struct vfs_acl_entry *out)
 {
-	struct acl_list l;
-	int size = ceph_ll_getxattr(c->cm, c->in, acl_name[kind], &l,
+	struct acl_xattr l;
+	int size = ceph_ll_getxattr(c->cm, c->in, acl_xattr_names[kind], &l,
 				    sizeof(l), c->root);
 
 	if (size > 0)
-		return decode_list(&l, (size_t)size, out);
+		return acl_xattr_decode(&l, (size_t)size, out);
 	if (size == -ERANGE)
 		return -EFBIG;
 	return size == -ENODATA || size == -EOPNOTSUPP ? 0 : size;
@@ -94,16 +46,16 @@ static int write_list(struct cfs_call *c, enum vfs_acl_kind kind,
 		      const struct vfs_acls *acls)
 {
 	uint32_t n = acls->n[kind];
-	struct acl_list l;
+	struct acl_xattr l;
 	size_t size;
 	int err;
 
 	if (n > 0) {
-		size = encode_list(acls->entry[kind], n, &l);
-		return ceph_ll_setxattr(c->cm, c->in, acl_name[kind], &l, size,
-					0, c->root);
+		size = acl_xattr_encode(acls->entry[kind], n, &l);
+		return ceph_ll_setxattr(c->cm, c->in, acl_xattr_names[kind],
+					&l, size, 0, c->root);
 	}
-	err = ceph_ll_removexattr(c->cm, c->in, acl_name[kind], c->root);
+	err = ceph_ll_removexattr(c->cm, c->in, acl_xattr_names[kind], c->root);
 	return err == -ENODATA ? 0 : err;
 }
 

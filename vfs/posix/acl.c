@@ -9,58 +9,10 @@
  */
 #include "vfs/posix/change.h"
 
-#include <endian.h>
 #include <errno.h>
-#include <linux/posix_acl_xattr.h>
 #include <sys/xattr.h>
 
-struct list {
-	struct posix_acl_xattr_header head;
-	struct posix_acl_xattr_entry  entry[VFS_ACL_MAX];
-};
-
-static const char *const names[VFS_ACL_KINDS] = {
-	[VFS_ACL_ACCESS] = "system.posix_acl_access",
-	[VFS_ACL_DEFAULT] = "system.posix_acl_default",
-};
-
-static size_t size_of(uint32_t n)
-{
-	return sizeof(struct posix_acl_xattr_header) +
-	       n * sizeof(struct posix_acl_xattr_entry);
-}
-
-/* Returns the number of entries of a list of @size bytes, or -errno. */
-static int from_list(const struct list *l, size_t size,
-		     struct vfs_acl_entry *out)
-{
-	size_t n = (size - sizeof(l->head)) / sizeof(l->entry[0]);
-
-	if (size < sizeof(l->head) || size != size_of((uint32_t)n) ||
-	    le32toh(l->head.a_version) != POSIX_ACL_XATTR_VERSION)
-		return -EIO;
-	for (size_t i = 0; i < n; i++)
-		out[i] = (struct vfs_acl_entry){
-			.tag = le16toh(l->entry[i].e_tag),
-			.perm = le16toh(l->entry[i].e_perm),
-			.id = le32toh(l->entry[i].e_id),
-		};
-	return (int)n;
-}
-
-static size_t to_list(const struct vfs_acl_entry *in, uint32_t n,
-		      struct list *l)
-{
-	l->head.a_version = htole32(POSIX_ACL_XATTR_VERSION);
-	for (uint32_t i = 0; i < n; i++) {
-		bool named = in[i].tag & (VFS_ACL_USER | VFS_ACL_GROUP);
-
-		l->entry[i].e_tag = htole16(in[i].tag);
-		l->entry[i].e_perm = htole16(in[i].perm);
-		l->entry[i].e_id = htole32(named ? in[i].id : UINT32_MAX);
-	}
-	return size_of(n);
-}
+#include "vfs/acl_xattr.h"
 
 /* True if there is no list, or can be none: on this file, or at all. */
 static bool is_none(int err)
@@ -71,11 +23,11 @@ static bool is_none(int err)
 static int get_one(const struct posix_fd_path *p, enum vfs_acl_kind kind,
 		   struct vfs_acl_entry *out)
 {
-	struct list l;
-	ssize_t size = getxattr(p->s, names[kind], &l, sizeof(l));
+	struct acl_xattr l;
+	ssize_t size = getxattr(p->s, acl_xattr_names[kind], &l, sizeof(l));
 
 	if (size >= 0)
-		return from_list(&l, (size_t)size, out);
+		return acl_xattr_decode(&l, (size_t)size, out);
 	if (errno == ERANGE)
 		return -EFBIG;
 	return is_none(errno) ? 0 : -errno;
@@ -111,13 +63,15 @@ static int set_one(const struct posix_node *node, enum vfs_acl_kind kind,
 {
 	struct posix_fd_path p = posix_fd_path(node->fd);
 	uint32_t n = acls->n[kind];
-	struct list l;
+	struct acl_xattr l;
+	size_t size;
 
-	if (n > 0)
-		return setxattr(p.s, names[kind], &l,
-				to_list(acls->entry[kind], n, &l), 0) < 0 ?
+	if (n > 0) {
+		size = acl_xattr_encode(acls->entry[kind], n, &l);
+		return setxattr(p.s, acl_xattr_names[kind], &l, size, 0) < 0 ?
 		       -errno : 0;
-	if (removexattr(p.s, names[kind]) == 0 || errno == ENODATA)
+	}
+	if (removexattr(p.s, acl_xattr_names[kind]) == 0 || errno == ENODATA)
 		return 0;
 	/* Only a directory has one: there is nothing to remove. */
 	if (kind == VFS_ACL_DEFAULT && node->type != VFS_DIR &&

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* child_record - a file that says where each file system below an export is. */
-#ifndef GANNET_VFS_CHILD_RECORD_H
-#define GANNET_VFS_CHILD_RECORD_H
+#ifndef GANNET_EXPORTS_CHILD_RECORD_H
+#define GANNET_EXPORTS_CHILD_RECORD_H
 
 #include <gannet/vfs.h>
 

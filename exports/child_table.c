@@ -206,3 +206,15 @@ int children_create(struct export_table *t, struct children **out)
 		*out = c;
 	return err;
 }
+
+struct export *export_of_entry(struct export_table *t, const struct entry *e)
+{
+	struct child *child;
+
+	if (e->export || e->id_taken)
+		return e->export;
+	child = children_find(t->children, e->id);
+	/* Pairs with the release in child_adopt(). */
+	return child ? atomic_load_explicit(&child->export,
+					    memory_order_acquire) : NULL;
+}

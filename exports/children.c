@@ -8,6 +8,7 @@
 
 #include "lib/clock.h"
 #include "lib/log.h"
+#include "lib/rcu.h"
 #include "lib/stats.h"
 #include "lib/util.h"
 
@@ -15,6 +16,31 @@
 #define WAIT_S		2
 
 STAT(children_opened, "file systems below exports that were opened");
+
+/* False if @set has an entry with the path or the id of @e, opened by that, or
+ * has another path for the id of its top.  What an entry with a mountpoint
+ * opened is wanted as long as the entry says the same. */
+static bool is_wanted(const struct export *e, const struct export_set *set)
+{
+	const struct entry *top = export_set_find_id(set, e->top);
+	const struct entry *named = export_set_find(set, e->path);
+
+	return top && tree_belongs(e, top) &&
+	       (named == top || (!named && !export_set_find_id(set, e->id)));
+}
+
+/* is_wanted() in the current snapshot. */
+static bool is_wanted_now(struct export_table *t, const struct export *e)
+{
+	const struct export_set *set;
+	bool room;
+
+	rcu_enter();
+	set = export_set_now(t);
+	room = set && is_wanted(e, set);
+	rcu_exit();
+	return room;
+}
 
 /*
  * Under the lock: those that are not mounted there any more, and of those that
@@ -29,7 +55,7 @@ static void close_unused(struct children *c, uint32_t before,
 	for (int i = 0; i < CHILD_SLOTS; i++) {
 		struct child *child = atomic_load(&c->slot[i]);
 		struct export *e = child ? atomic_load(&child->export) : NULL;
-		bool unwanted = e && set && !tree_is_wanted(e, set);
+		bool unwanted = e && set && !is_wanted(e, set);
 
 		if (e && (tree_has_moved(e) || (unwanted && force) ||
 			  (!ref_is_shared(&e->ref) &&
@@ -117,6 +143,23 @@ static bool make_room(struct children *c, struct closing *closing)
 	return oldest;
 }
 
+/* Sets *@out to a new export at @path, counted, below the entry whose id is
+ * @top, or that entry's own if that is its path and it has a mountpoint; its
+ * mount begins.  -ESTALE: there is no such entry, or @path has another one. */
+static int open_export(struct export_table *t, uint32_t top, const char *path,
+		       struct export **out)
+{
+	struct export_set *set = export_current(t);
+	const struct entry *e = set ? export_set_find_id(set, top) : NULL;
+	const struct entry *named = e ? export_set_find(set, path) : NULL;
+	int err = -ESTALE;
+
+	if (e && (!named || (named == e && e->mountpoint)))
+		err = tree_open_child(t, e, named ? NULL : path, out);
+	export_set_put(set);
+	return err;
+}
+
 /* Under the lock: begins to mount @path, with the rules of @top. */
 static int opening_begin(struct children *c, uint32_t top, const char *path,
 			 struct opening **out)
@@ -132,7 +175,7 @@ static int opening_begin(struct children *c, uint32_t top, const char *path,
 			goto fail;
 		c->has_keeper = true;
 	}
-	err = tree_open_child(c->table, top, path, &o->export);
+	err = open_export(c->table, top, path, &o->export);
 	if (err < 0)
 		goto fail;
 	stat_inc(children_opened);
@@ -219,7 +262,7 @@ static int path_get(struct children *c, uint32_t top, const char *path,
 }
 
 /* The export at @path, mounted and counted.  Errors: as opening_wait(), and of
- * tree_open_child(). */
+ * open_export(). */
 static int open_path(struct children *c, uint32_t top, const char *path,
 		     struct export **out)
 {
@@ -286,7 +329,7 @@ static int child_adopt(struct children *c, struct export *e,
 		err = line ? -ENOSPC : -ESTALE;
 	else if (child->top != e->top ||
 		 (child->path && strcmp(child->path, e->path) != 0) ||
-		 !export_has_room(c->table, e))
+		 !is_wanted_now(c->table, e))
 		err = -EEXIST;
 	if (err == 0 && line)
 		news = child_place(child, line);

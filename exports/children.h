@@ -17,8 +17,8 @@
  * opened and closed in the same way.  It has its entry's id and path, and is
  * its own top.
  */
-#ifndef GANNET_VFS_CHILDREN_H
-#define GANNET_VFS_CHILDREN_H
+#ifndef GANNET_EXPORTS_CHILDREN_H
+#define GANNET_EXPORTS_CHILDREN_H
 
 #include "exports/export_priv.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Shared by the files of the file systems below exports. */
-#ifndef GANNET_VFS_CHILDREN_PRIV_H
-#define GANNET_VFS_CHILDREN_PRIV_H
+#ifndef GANNET_EXPORTS_CHILDREN_PRIV_H
+#define GANNET_EXPORTS_CHILDREN_PRIV_H
 
 #include "exports/child_record.h"
 #include "exports/children.h"

@@ -225,23 +225,6 @@ int export_table_publish(struct export_table *t, struct export_set *set,
 	return 0;
 }
 
-struct export_set *export_set_now(struct export_table *t)
-{
-	return atomic_load_explicit(&t->current, memory_order_acquire);
-}
-
-struct export_set *export_current(struct export_table *t)
-{
-	struct export_set *set;
-
-	rcu_enter();
-	set = export_set_now(t);
-	if (set)
-		ref_get(&set->ref);
-	rcu_exit();
-	return set;
-}
-
 /* Returns the first client, by precedence, that @a matches.  In an RCU
  * section. */
 static int match(struct export_table *t, const struct export_set *set,
@@ -305,18 +288,6 @@ static int admit_peer(struct export_table *t, const struct export_set *set,
 	}
 	*opts = c->opts;
 	return 0;
-}
-
-struct export *export_of_entry(struct export_table *t, const struct entry *e)
-{
-	struct child *child;
-
-	if (e->export || e->id_taken)
-		return e->export;
-	child = children_find(t->children, e->id);
-	/* Pairs with the release in child_adopt(). */
-	return child ? atomic_load_explicit(&child->export,
-					    memory_order_acquire) : NULL;
 }
 
 int export_admit(struct export_table *t, const struct export_set *set,
@@ -393,18 +364,6 @@ int export_borrow(struct export_table *t, uint32_t id,
 				    out, opts);
 	refusal_log_gone(t, id, peer);
 	return -ESTALE;
-}
-
-bool export_has_room(struct export_table *t, const struct export *e)
-{
-	const struct export_set *set;
-	bool room;
-
-	rcu_enter();
-	set = export_set_now(t);
-	room = set && tree_is_wanted(e, set);
-	rcu_exit();
-	return room;
 }
 
 int export_open_child(struct export_table *t, struct child *child,

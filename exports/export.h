@@ -6,8 +6,8 @@
  * take a counted reference under RCU.  Trees (struct export) live across
  * snapshots that name the same directory.
  */
-#ifndef GANNET_VFS_EXPORT_H
-#define GANNET_VFS_EXPORT_H
+#ifndef GANNET_EXPORTS_EXPORT_H
+#define GANNET_EXPORTS_EXPORT_H
 
 #include <stdatomic.h>
 #include <stdbool.h>

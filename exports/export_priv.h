@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Shared by the files of the export table. */
-#ifndef GANNET_VFS_EXPORT_PRIV_H
-#define GANNET_VFS_EXPORT_PRIV_H
+#ifndef GANNET_EXPORTS_EXPORT_PRIV_H
+#define GANNET_EXPORTS_EXPORT_PRIV_H
 
 #include <netinet/in.h>
 #include <pthread.h>
@@ -311,12 +311,19 @@ void export_entry_drop_client(struct entry *e, unsigned i);
 void export_set_drop_entry(struct export_set *set, unsigned i);
 /* Adds a warning.  Takes @where, which may be NULL: out of memory. */
 int export_set_note(struct export_set *set, char *where, const char *text);
+/* The snapshot, or NULL.  In an RCU section. */
+struct export_set *export_set_now(struct export_table *t);
+/* The snapshot, counted, or NULL. */
+struct export_set *export_current(struct export_table *t);
+
+/* finish.c */
 /* Completes the set: ids, order and indices. 0, or -EINVAL and *@err. */
 int export_set_finish(struct export_set *set, char **err);
-/* Returns @ret: the directory @path of the line @where can't be mounted.  @why:
- * the reason in the backend's words, or NULL. */
-int export_cannot(char **err, const char *where, const char *path, int ret,
-		  const char *why);
+
+/* fsid.c */
+void fsid_take(struct entry *e, const struct fsid_option *fsid);
+/* Makes @id the entry's, if one of its clients has it. */
+void fsid_prefer(struct entry *e, uint32_t id);
 
 /* ids.c */
 /* Indexes the ids of @set.  0; -ENOMEM; -EINVAL and *@err: entries have the
@@ -325,9 +332,6 @@ int ids_index(struct export_set *set, char **err);
 /* The entry with this id, as the entry or one of its clients has it; or
  * NULL. */
 struct entry *export_set_find_id(const struct export_set *set, uint32_t id);
-void ids_take_fsid(struct entry *e, const struct fsid_option *fsid);
-/* Makes @id the entry's, if one of its clients has it. */
-void ids_prefer(struct entry *e, uint32_t id);
 
 /* names.c */
 void names_check(const struct export_set *set, const struct resolver *r,
@@ -358,26 +362,20 @@ int tree_bind(struct export_table *t, struct entry *e, char **err);
  */
 int tree_settle(struct export_table *t, const struct entry *e,
 		uint64_t until, char **err);
-/* Sets *@out to a new tree at @path, counted, with the backend of the entry
- * whose id is @top; its mount begins.  It is that entry's own tree if @path is
- * its path and it has a mountpoint.  -ESTALE: there is no such entry, or @path
- * has another one. */
-int tree_open_child(struct export_table *t, uint32_t top, const char *path,
-		    struct export **out);
-/* False if @set has an entry with the path or the id of @e, opened by that, or
- * has another path for the id of its top.  An entry's own tree is wanted as
- * long as the entry says the same. */
-bool tree_is_wanted(const struct export *e, const struct export_set *set);
+/* Sets *@out to a new tree, counted, with the backend of @top; its mount
+ * begins.  It is at @path, below @top; or, with NULL, that which @top has a
+ * mountpoint for. */
+int tree_open_child(struct export_table *t, const struct entry *top,
+		    const char *path, struct export **out);
+/* True if @top still has the path that @e, a child, is below; or, for one with
+ * a mountpoint, says the same. */
+bool tree_belongs(const struct export *e, const struct entry *top);
 /* True if its path was found to lead elsewhere.  Has its thread look again. */
 bool tree_has_moved(const struct export *e);
 /* May e->fs be used?  Once it may, it may as long as @e is counted. */
 bool tree_is_mounted(const struct export *e);
 
 /* export.c */
-/* The snapshot, or NULL.  In an RCU section. */
-struct export_set *export_set_now(struct export_table *t);
-/* The snapshot, counted, or NULL. */
-struct export_set *export_current(struct export_table *t);
 /*
  * Decides whether @peer may use @e, and how; *@out is the tree, not counted.
  * In an RCU section.  As export_find(); -EAGAIN also: export_open_child() has
@@ -390,11 +388,11 @@ int export_admit(struct export_table *t, const struct export_set *set,
  * on an entry's mountpoint (-ENODEV). */
 int export_open_child(struct export_table *t, struct child *child,
 		      const struct sockaddr *peer);
+
+/* child_table.c */
 /* The tree of @e, which may not be mounted yet; NULL: the entry has a
  * mountpoint, and is not open.  In an RCU section. */
 struct export *export_of_entry(struct export_table *t, const struct entry *e);
-/* tree_is_wanted() in the current snapshot. */
-bool export_has_room(struct export_table *t, const struct export *e);
 
 /* refusal.c */
 /* Logs once that @a was refused by a rule of @e.  @rule is a constant. */

@@ -157,18 +157,3 @@ struct entry *export_set_find_id(const struct export_set *set, uint32_t id)
 	}
 	return NULL;
 }
-
-void ids_take_fsid(struct entry *e, const struct fsid_option *fsid)
-{
-	e->has_fsid = true;
-	e->id = fsid->id;
-	e->fsid = fsid->fsid;
-	memcpy(e->uuid, fsid->uuid, sizeof(e->uuid));
-}
-
-void ids_prefer(struct entry *e, uint32_t id)
-{
-	for (unsigned i = 0; i < e->nclients; i++)
-		if (e->clients[i].opts.has_id && e->clients[i].opts.id == id)
-			ids_take_fsid(e, &e->clients[i].fsid);
-}

@@ -112,3 +112,22 @@ bool mountpoint_has_root(const struct mountpoint *m, const char *top,
 	close(fd);
 	return is;
 }
+
+const char *mount_reason(const char *path, int err)
+{
+	switch (err) {
+	case -ENOENT:
+		if (path[strlen(path) - 1] == ')')
+			return "there is no such directory; options stand "
+			       "behind a client, as in '*(rw)'";
+		return "there is no such directory";
+	case -ENOTDIR:
+		return "it is not a directory";
+	case -EACCES:
+		return "this server may not open it";
+	case -EXDEV:
+		return "its path leads out of what is mounted there";
+	default:
+		return strerror(-err);
+	}
+}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* mountpoint - keeps what is mounted at a path. */
-#ifndef GANNET_VFS_MOUNTPOINT_H
-#define GANNET_VFS_MOUNTPOINT_H
+#ifndef GANNET_EXPORTS_MOUNTPOINT_H
+#define GANNET_EXPORTS_MOUNTPOINT_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -29,5 +29,8 @@ bool mountpoint_is_there(const struct mountpoint *m, const char *path);
 bool mountpoint_has_root(const struct mountpoint *m, const char *top,
 			 struct vfs_fs *fs, const char *path);
 void mountpoint_release(struct mountpoint *m);
+
+/* Why the directory @path can't be mounted: the error @err of a backend. */
+const char *mount_reason(const char *path, int err);
 
 #endif

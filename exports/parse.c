@@ -237,7 +237,7 @@ static int use_fsid(struct parser *p, const struct fsid_option *fsid)
 	e->fsid_where = words_where(&p->in);
 	if (!e->fsid_where)
 		return -ENOMEM;
-	ids_take_fsid(e, fsid);
+	fsid_take(e, fsid);
 	return 0;
 }
 

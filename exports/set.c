@@ -1,39 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* One snapshot of the export table, as a data structure. */
 #include "exports/export_priv.h"
-#include "lib/fail.h"
 
 #include <errno.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
-static const char *mount_reason(const char *path, int err)
-{
-	switch (err) {
-	case -ENOENT:
-		if (path[strlen(path) - 1] == ')')
-			return "there is no such directory; options stand "
-			       "behind a client, as in '*(rw)'";
-		return "there is no such directory";
-	case -ENOTDIR:
-		return "it is not a directory";
-	case -EACCES:
-		return "this server may not open it";
-	case -EXDEV:
-		return "its path leads out of what is mounted there";
-	default:
-		return strerror(-err);
-	}
-}
-
-int export_cannot(char **err, const char *where, const char *path, int ret,
-		  const char *why)
-{
-	fail_with(err, "%s: '%s' can't be exported: %s", where, path,
-		    why ? why : mount_reason(path, ret));
-	return ret;
-}
+#include "lib/rcu.h"
 
 int export_set_alloc(struct export_set **out)
 {
@@ -194,57 +167,21 @@ int export_entry_add_client(struct entry *e, const struct client *c)
 	return 0;
 }
 
-/* Numbers the clients that only a resolver can tell. */
-static int index_names(struct export_set *set)
+/* ---- the current one */
+
+struct export_set *export_set_now(struct export_table *t)
 {
-	unsigned n = 0;
-
-	for (unsigned i = 0; i < set->nentries; i++)
-		n += set->entries[i]->nclients;
-	free(set->names);
-	set->nnames = 0;
-	set->names = calloc(n + 1, sizeof(*set->names));
-	if (!set->names)
-		return -ENOMEM;
-	for (unsigned i = 0; i < set->nentries; i++) {
-		struct entry *e = set->entries[i];
-
-		for (unsigned j = 0; j < e->nclients; j++) {
-			struct client *c = &e->clients[j];
-
-			if (c->by_address || c->kind == CLIENT_ANYONE)
-				continue;
-			c->name_index = set->nnames;
-			set->names[set->nnames++] = c;
-		}
-	}
-	return 0;
+	return atomic_load_explicit(&t->current, memory_order_acquire);
 }
 
-static uint64_t rate_of(uint64_t rate)
+struct export_set *export_current(struct export_table *t)
 {
-	return rate == NO_RATE ? 0 : rate;
-}
+	struct export_set *set;
 
-/* Tells each rule the limits of its export. */
-static void spread_limits(struct entry *e)
-{
-	const struct rates max = { rate_of(e->max.ops), rate_of(e->max.bytes) };
-
-	for (unsigned i = 0; i < e->nclients; i++) {
-		struct export_opts *opts = &e->clients[i].opts;
-
-		opts->max = max;
-		opts->limited = rates_any(&max) ||
-				rates_any(&opts->client_max);
-	}
-}
-
-int export_set_finish(struct export_set *set, char **err)
-{
-	int ret = ids_index(set, err), err_names = index_names(set);
-
-	for (unsigned i = 0; i < set->nentries; i++)
-		spread_limits(set->entries[i]);
-	return ret < 0 ? ret : err_names;
+	rcu_enter();
+	set = export_set_now(t);
+	if (set)
+		ref_get(&set->ref);
+	rcu_exit();
+	return set;
 }

@@ -99,6 +99,16 @@ void export_put(struct export *e)
 
 /* ---- what went wrong */
 
+/* Returns @ret: the directory @path of the line @where can't be mounted.  @why:
+ * the reason in the backend's words, or NULL. */
+static int cannot_export(char **err, const char *where, const char *path,
+			 int ret, const char *why)
+{
+	fail_with(err, "%s: '%s' can't be exported: %s", where, path,
+		    why ? why : mount_reason(path, ret));
+	return ret;
+}
+
 static void log_late(const struct tree *tree, int err)
 {
 	char *text = NULL;
@@ -107,7 +117,7 @@ static void log_late(const struct tree *tree, int err)
 		log_info("'%s' is exported now", tree->pub.path);
 		return;
 	}
-	export_cannot(&text, tree->where, tree->pub.path, err, tree->why);
+	cannot_export(&text, tree->where, tree->pub.path, err, tree->why);
 	log_err("%s; trying again until it can", text ? text : tree->where);
 	free(text);
 }
@@ -432,27 +442,20 @@ static void ask_for_path(struct export_table *t, struct tree *tree)
 	mutex_unlock(&t->trees_lock);
 }
 
-int tree_open_child(struct export_table *t, uint32_t top, const char *path,
-		    struct export **out)
+int tree_open_child(struct export_table *t, const struct entry *top,
+		    const char *path, struct export **out)
 {
-	struct export_set *set = export_current(t);
-	struct entry *e = set ? export_set_find_id(set, top) : NULL;
-	struct entry *named = e ? export_set_find(set, path) : NULL;
+	struct entry child = *top;
 	struct tree *tree;
-	struct entry child;
-	int err = -ESTALE;
+	int err;
 
-	if (e && named == e && e->mountpoint) {
-		err = tree_create(t, e, true, &tree);
-	} else if (e && !named) {
-		child = *e;
+	if (path) {
 		child.mountpoint = NULL;
 		child.path = (char *)(uintptr_t)path;	/* copied */
 		child.has_fsid = false;
-		child.fsid = path_hash(e->path);
-		err = tree_create(t, &child, true, &tree);
+		child.fsid = path_hash(top->path);
 	}
-	export_set_put(set);
+	err = tree_create(t, &child, true, &tree);
 	if (err == 0)
 		*out = &tree->pub;
 	return err;
@@ -476,19 +479,15 @@ static bool is_same_tree(const struct tree *tree, const struct entry *e)
 	return has_same_backend(tree, e) && has_same_id(tree, e);
 }
 
-bool tree_is_wanted(const struct export *e, const struct export_set *set)
+bool tree_belongs(const struct export *e, const struct entry *top)
 {
-	const struct entry *top = export_set_find_id(set, e->top);
 	const struct tree *tree = tree_of(e);
 
-	if (tree->mountpoint)
-		return top && top->mountpoint &&
-		       strcmp(top->path, e->path) == 0 &&
-		       strcmp(top->mountpoint, tree->mountpoint) == 0 &&
-		       is_same_tree(tree, top);
-	return top && path_hash(top->path) == tree->fsid &&
-	       !export_set_find_id(set, e->id) &&
-	       !export_set_find(set, e->path);
+	if (!tree->mountpoint)
+		return path_hash(top->path) == tree->fsid;
+	return top->mountpoint && strcmp(top->path, e->path) == 0 &&
+	       strcmp(top->mountpoint, tree->mountpoint) == 0 &&
+	       is_same_tree(tree, top);
 }
 
 bool tree_has_moved(const struct export *e)
@@ -527,7 +526,7 @@ int tree_bind(struct export_table *t, struct entry *e, char **err)
 	int ret;
 
 	if (tree)
-		ids_prefer(e, tree->pub.id);
+		fsid_prefer(e, tree->pub.id);
 	/* It never came, and this mends it. */
 	if (tree && !tree_is_mounted(&tree->pub) && !is_same_tree(tree, e)) {
 		export_put(&tree->pub);
@@ -582,7 +581,7 @@ int tree_settle(struct export_table *t, const struct entry *e,
 		return 0;
 	}
 	if (tree->err < 0)
-		return export_cannot(err, e->where, e->path, tree->err,
+		return cannot_export(err, e->where, e->path, tree->err,
 				     tree->why);
 	if (moved)
 		return fail_with(err, "%s: '%s' is another directory than "

@@ -9,8 +9,8 @@
  * The way may lead through several exports, each of which has workers of its
  * own.  So a walk stops where it comes to the next one, and goes on there.
  */
-#ifndef GANNET_VFS_WALK_H
-#define GANNET_VFS_WALK_H
+#ifndef GANNET_EXPORTS_WALK_H
+#define GANNET_EXPORTS_WALK_H
 
 #include "exports/export.h"
 #include "lib/xdr.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The words of the text of exports(5), entry by entry. */
-#ifndef GANNET_VFS_WORDS_H
-#define GANNET_VFS_WORDS_H
+#ifndef GANNET_EXPORTS_WORDS_H
+#define GANNET_EXPORTS_WORDS_H
 
 #include <stdbool.h>
 

@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "lib/rcu.h"
 #include "lib/stats.h"
 #include "tests/server/fault_vfs.h"
 #include "tests/unit/runner.h"
@@ -87,6 +88,7 @@ static void setup_mem(void)
 	struct harness_config config = { .backend = &fault_vfs_ops };
 
 	ours = true;
+	ck_assert_int_eq(rcu_later_start(), 0);	/* as gannetd does */
 	fault_init();
 	nfs_setup_with(&config);
 }
@@ -101,6 +103,7 @@ static void setup_posix(void)
 	struct export_fh fh;
 
 	ours = true;
+	ck_assert_int_eq(rcu_later_start(), 0);	/* as gannetd does */
 	ck_assert_ptr_nonnull(mkdtemp(dir));
 	snprintf(exports, sizeof(exports), "%s *(rw,insecure,no_root_squash)\n"
 		 "mem:/mem *(rw,insecure,no_root_squash)\n", dir);

@@ -11,7 +11,7 @@
 
 /* A change that is asked for. */
 struct change {
-	struct reloader_job job;
+	struct changer_job job;
 	const struct report *r;
 	struct control_call *call;
 	enum change_kind kind;
@@ -42,7 +42,7 @@ static int make_change(const struct change *c, struct outcome *o)
 	}
 }
 
-static void run_change(struct reloader_job *job, bool stops)
+static void run_change(struct changer_job *job, bool stops)
 {
 	struct change *c = container_of(job, struct change, job);
 	struct outcome o;
@@ -73,7 +73,7 @@ void change_later(void *report, struct control_call *call, int kind)
 		return;
 	}
 	*c = (struct change){ { NULL, run_change }, r, call, kind };
-	if (reloader_give(r->reloader, &c->job))
+	if (changer_give(r->changer, &c->job))
 		return;
 	end_with_error(call, "too many changes wait, since a file system does "
 		       "not answer");

@@ -21,7 +21,7 @@ void change_later(void *report, struct control_call *call, int kind);
  * change_exports.c: changes the exports as the options of @call say, all or
  * nothing: "line", or "path" and "client", which may be missing to remove all;
  * "keep": in the state directory, too, else until a reload.  0, or -errno and
- * the error in @out.  The thread that reloads.
+ * the error in @out.  The changer's thread.
  */
 int change_rules(const struct report *r, const struct control_call *call,
 		 enum change_kind kind, struct outcome *out);

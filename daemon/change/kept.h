@@ -15,7 +15,7 @@
 char *kept_name(const struct options *o);
 
 /* Reads the file into *@set, which is NULL if there is none.  0 or -errno and
- * *@why, as export_set_parse().  The thread that reloads. */
+ * *@why, as export_set_parse().  The changer's thread. */
 int kept_read(const struct options *o, struct export_table *t,
 	      struct export_set **set, char **why);
 /* *@text, malloced, becomes what the file says with the rules of @set (NULL:

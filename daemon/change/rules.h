@@ -14,7 +14,7 @@ struct rules {
 	size_t	  n;
 };
 
-/* Asks no file system.  The thread that reloads. */
+/* Asks no file system.  The changer's thread. */
 struct rules rules_of(struct export_table *t);
 void rules_free(struct rules *r);
 /* Tells @out, or the log alone for NULL, which rules of @t are new since @old,

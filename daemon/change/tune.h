@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* tune - applies a changed gannet.conf to a server that runs.  The reload
+/* tune - applies a changed gannet.conf to a server that runs.  The changer's
  * thread. */
 #ifndef GANNET_DAEMON_TUNE_H
 #define GANNET_DAEMON_TUNE_H

@@ -24,7 +24,7 @@
 #include "daemon/watch/pages.h"
 #include "daemon/serve/pollers.h"
 #include "daemon/serve/programs.h"
-#include "daemon/change/reload.h"
+#include "daemon/change/changer.h"
 #include "daemon/watch/report.h"
 #include "daemon/serve/shares.h"
 #include "daemon/serve/state.h"
@@ -74,7 +74,7 @@ struct server {
 	struct work_class	*names;		/* of name look-ups */
 	struct audit		*audit;
 	struct export_table	*exports;
-	struct reloader		*reloader;
+	struct changer		*changer;
 	/* Of program_rows; NULL: not needed. */
 	struct rpc_program	*programs[PROGRAMS_MAX];
 	struct locks		 locks;
@@ -96,7 +96,7 @@ struct server {
 
 void server_reload(struct server *s)
 {
-	reloader_ask(s->reloader);
+	changer_reload(s->changer);
 }
 
 /* Makes l->l. */
@@ -493,7 +493,7 @@ int server_start(const struct options *o, const struct backends *backends,
 	for (unsigned i = 0; i < PROGRAMS_MAX; i++)
 		if (s->programs[i] && program_rows[i]->port)
 			listen_for_one(s, program_rows[i], s->programs[i]);
-	err = reloader_start(reload_for, s, &s->reloader);
+	err = changer_start(reload_for, s, &s->changer);
 	if (err)
 		goto fail;
 	locks_listen(&s->locks, o, &s->env, &s->listeners[0].l->local);
@@ -510,7 +510,7 @@ int server_start(const struct options *o, const struct backends *backends,
 		.listener = listener_at, .program = program_at, .server = s,
 		.announce = tell_rpcbind, .audit = s->audit,
 		.drain = { .lock = PTHREAD_MUTEX_INITIALIZER },
-		.reload = reload_for, .reloader = s->reloader, .now = &s->now,
+		.reload = reload_for, .changer = s->changer, .now = &s->now,
 	};
 	s->control = report_start(&s->report);
 	s->pages = pages_start(&s->report);
@@ -542,7 +542,7 @@ void server_stop(struct server *s)
 	capture_destroy(s->report.capture);
 	trace_destroy(s->report.trace);
 	announce_withdraw(&s->announced);
-	reloader_stop(s->reloader);
+	changer_stop(s->changer);
 	while (s->nlisteners > 0) {
 		struct xprt_listener *l = s->listeners[--s->nlisteners].l;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* config - reads gannet.conf(5).  Start-up and the reload thread. */
+/* config - reads gannet.conf(5).  Start-up and the changer's thread. */
 #ifndef GANNET_DAEMON_CONFIG_H
 #define GANNET_DAEMON_CONFIG_H
 

@@ -2,7 +2,7 @@
 /*
  * options - the settings of gannetd, from gannet.conf(5) and the command line.
  *
- * Start-up and the reload thread; an object is one thread's, until it is
+ * Start-up and the changer's thread; an object is one thread's, until it is
  * complete and no longer changes.
  */
 #ifndef GANNET_DAEMON_OPTIONS_H

@@ -3,7 +3,7 @@
  * audit - see audit.h.
  *
  * Ownership: the rules are a snapshot, replaced under RCU.  The sink is the
- * audit's thread's; the reload thread leaves the next one under the lock.
+ * audit's thread's; the changer's thread leaves the next one under the lock.
  */
 #include "daemon/watch/audit.h"
 
@@ -348,7 +348,7 @@ static void run_audit(void *arg)
 	log_err("audit: %s: the last records are lost", a->sink.name);
 }
 
-/* ---- at the start, and on the reload thread */
+/* ---- at the start, and on the changer's thread */
 
 static void free_rules(struct audit_rules *r)
 {

@@ -25,14 +25,14 @@ struct rpc_audit *audit_hook(struct audit *a);
 /*
  * Goes on as @o says, and opens the file anew, which may have been moved away;
  * if that fails, for a reason that is logged, the stream stays as it was.
- * NULL @a is fine.  The reload thread; waits for a grace period of RCU.
+ * NULL @a is fine.  The changer's thread; waits for a grace period of RCU.
  */
 void audit_apply(struct audit *a, const struct options *o);
 /*
  * Opens the file of the stream that @o asks for anew, which logrotate has moved
  * away, and changes nothing else.  Without such a file it does nothing.  0, or
  * -errno after the reason was logged and written to @out: then the stream stays
- * in the file that it has.  The reload thread; may wait for the file's disk.
+ * in the file that it has.  The changer's thread; may wait for the file's disk.
  */
 int audit_reopen(struct audit *a, const struct options *o,
 		 struct outcome *out);

@@ -10,7 +10,7 @@
 #include "daemon/serve/drain.h"
 #include "daemon/settings/options.h"
 #include "daemon/change/outcome.h"
-#include "daemon/change/reload.h"
+#include "daemon/change/changer.h"
 #include "daemon/watch/trace.h"
 #include "exports/export.h"
 #include "rpc/program.h"
@@ -43,12 +43,12 @@ struct report {
 	 * drain.lock. */
 	void			(*announce)(void *server, bool on);
 	struct drain		 drain;
-	/* Reloads as SIGHUP does; the thread of @reloader. */
+	/* Reloads as SIGHUP does; the changer's thread. */
 	int			(*reload)(void *server, struct outcome *o);
-	struct reloader		*reloader;
+	struct changer		*changer;
 	struct audit		*audit;
 	/* The options of the last reload, or NULL; the thread of
-	 * @reloader. */
+	 * @changer. */
 	struct options		**now;
 	void			*server;
 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* reload - a thread that reads the exports again, or changes them, when it is
+/* changer - a thread that reads the exports again, or changes them, when it is
  * asked to. */
-#include "daemon/change/reload.h"
+#include "daemon/change/changer.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -12,21 +12,21 @@
 /* A thread that hangs must not have everyone wait. */
 #define MAX_JOBS	16
 
-struct reloader {
+struct changer {
 	int		(*fn)(void *arg, struct outcome *o);
 	void		 *arg;
 	pthread_t	  thread;
 	pthread_mutex_t	  lock;		/* guards the rest */
 	pthread_cond_t	  told;
 	bool		  asked, busy, stops;
-	struct reloader_job *first, **last;
+	struct changer_job *first, **last;
 	unsigned	  njobs;
 };
 
 /* With the lock: the next job, or NULL. */
-static struct reloader_job *next_job(struct reloader *r)
+static struct changer_job *next_job(struct changer *r)
 {
-	struct reloader_job *job = r->first;
+	struct changer_job *job = r->first;
 
 	if (!job)
 		return NULL;
@@ -37,10 +37,10 @@ static struct reloader_job *next_job(struct reloader *r)
 	return job;
 }
 
-static void run_reloads(void *arg)
+static void run_changes(void *arg)
 {
-	struct reloader *r = arg;
-	struct reloader_job *job;
+	struct changer *r = arg;
+	struct changer_job *job;
 
 	mutex_lock(&r->lock);
 	while (!r->stops) {
@@ -63,10 +63,10 @@ static void run_reloads(void *arg)
 	mutex_unlock(&r->lock);
 }
 
-int reloader_start(int (*fn)(void *arg, struct outcome *o), void *arg,
-		   struct reloader **out)
+int changer_start(int (*fn)(void *arg, struct outcome *o), void *arg,
+		   struct changer **out)
 {
-	struct reloader *r = calloc(1, sizeof(*r));
+	struct changer *r = calloc(1, sizeof(*r));
 	int err;
 
 	if (!r)
@@ -76,7 +76,7 @@ int reloader_start(int (*fn)(void *arg, struct outcome *o), void *arg,
 	r->last = &r->first;
 	pthread_mutex_init(&r->lock, NULL);
 	pthread_cond_init(&r->told, NULL);
-	err = thread_start(&r->thread, "reload", run_reloads, r);
+	err = thread_start(&r->thread, "changer", run_changes, r);
 	if (err < 0)
 		free(r);
 	else
@@ -84,7 +84,7 @@ int reloader_start(int (*fn)(void *arg, struct outcome *o), void *arg,
 	return err;
 }
 
-void reloader_ask(struct reloader *r)
+void changer_reload(struct changer *r)
 {
 	bool busy;
 
@@ -99,7 +99,7 @@ void reloader_ask(struct reloader *r)
 			 "that");
 }
 
-bool reloader_give(struct reloader *r, struct reloader_job *job)
+bool changer_give(struct changer *r, struct changer_job *job)
 {
 	bool fits;
 
@@ -116,9 +116,9 @@ bool reloader_give(struct reloader *r, struct reloader_job *job)
 	return fits;
 }
 
-void reloader_stop(struct reloader *r)
+void changer_stop(struct changer *r)
 {
-	struct reloader_job *job;
+	struct changer_job *job;
 
 	if (!r)
 		return;

@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "daemon/settings/dropins.h"
+#include "daemon/settings/settings.h"
 #include "daemon/change/kept.h"
 #include "lib/log.h"
 #include "lib/util.h"

@@ -3,7 +3,7 @@
 #ifndef GANNET_DAEMON_EXPORTS_H
 #define GANNET_DAEMON_EXPORTS_H
 
-#include "daemon/settings/options.h"
+#include "daemon/settings/settings.h"
 #include "daemon/change/outcome.h"
 #include "exports/export.h"
 

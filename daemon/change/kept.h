@@ -8,7 +8,7 @@
 #ifndef GANNET_DAEMON_KEPT_H
 #define GANNET_DAEMON_KEPT_H
 
-#include "daemon/settings/options.h"
+#include "daemon/settings/settings.h"
 #include "exports/export.h"
 
 /* The file's path, malloced; NULL: no memory.  Any thread. */

@@ -11,7 +11,7 @@
 
 #include <jansson.h>
 
-#include "daemon/settings/option_row.h"
+#include "daemon/settings/settings.h"
 
 struct outcome {
 	json_t	*settings;

@@ -10,7 +10,7 @@
 
 #include "daemon/watch/audit_sink.h"
 #include "daemon/change/exports.h"
-#include "daemon/settings/option_row.h"
+#include "daemon/settings/settings.h"
 #include "daemon/change/rules.h"
 #include "lib/log.h"
 #include "lib/util.h"

@@ -4,7 +4,7 @@
 #ifndef GANNET_DAEMON_TUNE_H
 #define GANNET_DAEMON_TUNE_H
 
-#include "daemon/settings/options.h"
+#include "daemon/settings/settings.h"
 #include "daemon/change/outcome.h"
 #include "exports/export.h"
 #include "transport/xprt.h"

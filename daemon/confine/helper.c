@@ -8,7 +8,7 @@
  * needed until the last call is answered, and ends when gannetd's end of the
  * socket is closed.
  */
-#include "daemon/confine/helper.h"
+#include "daemon/confine/confine.h"
 
 #include <errno.h>
 #include <fcntl.h>

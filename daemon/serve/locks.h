@@ -4,7 +4,7 @@
 #ifndef GANNET_DAEMON_LOCKS_H
 #define GANNET_DAEMON_LOCKS_H
 
-#include "daemon/settings/options.h"
+#include "daemon/settings/settings.h"
 #include "nsm/nsm.h"
 #include "rpc/program.h"
 #include "transport/xprt.h"

@@ -9,7 +9,7 @@
 
 #include <stdio.h>
 
-#include "daemon/settings/options.h"
+#include "daemon/settings/settings.h"
 #include "vfs/backends.h"
 
 struct server;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* config - reads gannet.conf(5): INI files, by libinih. */
-#include "daemon/settings/config.h"
+#include "daemon/settings/settings.h"
 
 #include <errno.h>
 #include <ini.h>
@@ -9,8 +9,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "daemon/settings/dropins.h"
-#include "daemon/settings/option_row.h"
 #include "lib/util.h"
 
 #define SYSTEM_FILE	SYSCONFDIR "/gannet/gannet.conf"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* dropins - the files of a directory whose names end alike. */
-#include "daemon/settings/dropins.h"
+#include "daemon/settings/settings.h"
 
 #include <dirent.h>
 #include <errno.h>

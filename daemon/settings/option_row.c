@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* option_row - the table of gannetd's options, and the kinds of their
  * values. */
-#include "daemon/settings/option_row.h"
+#include "daemon/settings/settings.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>

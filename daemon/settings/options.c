@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* options - the command line of gannetd, its defaults and gannet.conf put
  * together. */
-#include "daemon/settings/options.h"
+#include "daemon/settings/settings.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -12,8 +12,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "daemon/settings/config.h"
-#include "daemon/settings/option_row.h"
 #include "lib/loop.h"
 #include "lib/machine.h"
 #include "lib/util.h"

@@ -11,7 +11,7 @@
 #ifndef GANNET_DAEMON_AUDIT_H
 #define GANNET_DAEMON_AUDIT_H
 
-#include "daemon/settings/options.h"
+#include "daemon/settings/settings.h"
 
 struct audit;
 struct outcome;

@@ -8,7 +8,7 @@
 #include "daemon/watch/capture.h"
 #include "daemon/change/control.h"
 #include "daemon/serve/drain.h"
-#include "daemon/settings/options.h"
+#include "daemon/settings/settings.h"
 #include "daemon/change/outcome.h"
 #include "daemon/change/changer.h"
 #include "daemon/watch/trace.h"

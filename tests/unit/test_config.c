@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* gannet.conf(5): what is read, from which files, and the errors. */
-#include "daemon/settings/config.h"
+#include "daemon/settings/settings.h"
 
 #include <errno.h>
 #include <ftw.h>
@@ -9,7 +9,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "daemon/settings/option_row.h"
 #include "lib/util.h"
 #include "transport/addr.h"
 #include "tests/unit/runner.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The helper, with calls of the test's choice in the place of its work:
  * what an intruder could do who has taken it over. */
-#include "daemon/confine/helper.h"
+#include "daemon/confine/confine.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * options - the settings of gannetd, from gannet.conf(5) and the command line.
+ * settings - the settings of gannetd, from gannet.conf(5) and the command line.
  *
  * Start-up and the changer's thread; an object is one thread's, until it is
  * complete and no longer changes.
  */
-#ifndef GANNET_DAEMON_OPTIONS_H
-#define GANNET_DAEMON_OPTIONS_H
+#ifndef GANNET_DAEMON_SETTINGS_H
+#define GANNET_DAEMON_SETTINGS_H
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <sys/socket.h>
 
 #include "daemon/confine/confine.h"
@@ -20,7 +21,7 @@
 #define RDMA_OFF	0u
 #define RDMA_AUTO	(~0u)
 
-/* Room for all rows of option_row.h. */
+/* Room for all rows of the table. */
 #define OPTIONS_MAX	80
 
 /* The values that were given for an option, as they were written. */
@@ -108,5 +109,87 @@ bool options_address(const char *text, struct sockaddr_storage *out);
  * port, where that of IPv6 stands in brackets.  NULL, or the text of an error.
  */
 const char *options_metrics(const char *text, struct sockaddr_storage *out);
+
+/*
+ * option_row - the table of gannetd's options: each is a key of gannet.conf(5)
+ * and an option of the command line.  The parsers of both, --help and
+ * --print-config are made from it.
+ */
+
+#define MAX_POLLERS	256u
+
+enum option_kind {
+	OPTION_NUMBER,		/* unsigned, from min to max */
+	OPTION_MIB,		/* size_t in bytes, given in MiB */
+	OPTION_FLAG,		/* bool: yes or no */
+	OPTION_BIT,		/* yes or no; bit @min of an unsigned says that
+				 * it is what --NAME stands for */
+	OPTION_WORD,		/* unsigned: the place in @words */
+	OPTION_TEXT,		/* const char *, that @check looked at */
+	OPTION_LIST,		/* const struct option_texts * */
+	OPTION_RDMA,		/* options.rdma */
+};
+
+struct option_row {
+	const char *section;	/* of gannet.conf; NULL: not for it */
+	const char *key;
+	const char *name;	/* --NAME */
+	const char *arg;	/* NULL: --NAME stands for @bare */
+	const char *help;
+	enum option_kind kind;
+	size_t at;		/* in struct options */
+	unsigned long min, max;
+	bool live;		/* a reload applies it */
+	const char *bare;	/* NULL: "yes" */
+	const char *const *words;	/* NULL after the last */
+	/* Returns NULL, or the text of an error. */
+	const char *(*check)(const char *value);
+};
+
+/* Counts the rows; those of the fabrics are the last. */
+unsigned options_count(void);
+const struct option_row *option_row(unsigned i);
+/* The row of a key, in which '-' and '_' are the same, in @section, or in any
+ * if that is NULL.  NULL: there is none. */
+const struct option_row *option_of_key(const char *section, const char *key);
+/* True if some row has the section. */
+bool option_section(const char *section);
+
+/*
+ * Gives the option of @row one more value; of the command line if @told, whose
+ * values take the place of others.  NULL, or the text of an error, which is
+ * good until the next call.
+ */
+const char *option_give(struct options *o, const struct option_row *row,
+			const char *value, bool told);
+
+/* The texts that were given for @row. */
+const struct option_texts *option_given(const struct options *o,
+					const struct option_row *row);
+
+/* Prints the value that @row has in @o, as gannet.conf takes it. */
+void option_print(const struct options *o, const struct option_row *row,
+		  FILE *out);
+
+/* config - reads gannet.conf(5).  Start-up and the changer's thread. */
+
+/*
+ * Gives @o the values of the file o->config and of the files *.conf in the
+ * directory of its name with ".d", in the order of their names.  NULL stands
+ * for the system's file, which may be missing, as the directory may.  0, or
+ * -errno with "FILE:LINE: ..." in *@why (malloced; NULL: no memory for it).
+ */
+int config_read(struct options *o, char **why);
+
+/* dropins - the files of a directory whose names end alike. */
+
+/*
+ * Calls @fn with the path of each file in @dir whose name ends in @suffix and
+ * does not begin with a dot, in the order of their names.  The number of
+ * files, or -errno: of the directory, or the first that @fn returns, which
+ * ends the walk.  Any thread; waits for the disk.
+ */
+int drop_ins(const char *dir, const char *suffix,
+	     int (*fn)(void *arg, const char *path), void *arg);
 
 #endif

@@ -355,7 +355,7 @@ static int covered_statfs(struct vfs_op *op)
 	struct vfs_op around = *op;
 
 	around.node = &fs_around(op)->root->node;
-	return posix_vfs_ops.statfs(&around);
+	return around.node->fs->ops->statfs(&around);
 }
 
 static int covered_limits(struct vfs_op *op)

@@ -23,25 +23,13 @@
 #include <unistd.h>
 
 #define KERNEL_HEAD	2
-#define KERNEL_TAIL	8
-#define KERNEL_MAX	(VFS_HANDLE_MAX - KERNEL_HEAD - KERNEL_TAIL)
+#define KERNEL_MAX	(VFS_HANDLE_MAX - KERNEL_HEAD - POSIX_HANDLE_HINT)
 
 /* A struct file_handle with its room. */
 union kernel_handle {
 	struct file_handle h;
 	uint8_t space[sizeof(struct file_handle) + MAX_HANDLE_SZ];
 };
-
-uint32_t posix_handle_key(const struct vfs_handle *h)
-{
-	return h->data[0] == 'k' ? h->len - KERNEL_TAIL : h->len;
-}
-
-bool posix_handle_same(const struct vfs_handle *a, const struct vfs_handle *b)
-{
-	return a->len == b->len &&
-	       memcmp(a->data, b->data, posix_handle_key(a)) == 0;
-}
 
 void posix_handle_root(struct vfs_handle *h)
 {
@@ -62,7 +50,7 @@ bool posix_handle_valid(const struct vfs_handle *h)
 	case 'r':
 		return h->len == 1;
 	case 'k':
-		return h->len > KERNEL_HEAD + KERNEL_TAIL;
+		return h->len > KERNEL_HEAD + POSIX_HANDLE_HINT;
 	case 'b':
 		return h->len == 21;
 	case 'g':
@@ -90,7 +78,7 @@ uint64_t posix_handle_ino(const struct vfs_handle *h)
 	uint64_t ino = 0;
 
 	if (h->data[0] == 'k')
-		memcpy(&ino, h->data + h->len - KERNEL_TAIL, sizeof(ino));
+		memcpy(&ino, h->data + h->len - POSIX_HANDLE_HINT, sizeof(ino));
 	else if (h->data[0] != 'r')
 		memcpy(&ino, h->data + 1, sizeof(ino));
 	return ino;
@@ -224,7 +212,7 @@ int posix_handle_open_in(int mount_fd, const struct vfs_handle *h)
 
 	if (h->data[0] != 'k')
 		return -ESTALE;
-	k.h.handle_bytes = h->len - KERNEL_HEAD - KERNEL_TAIL;
+	k.h.handle_bytes = h->len - KERNEL_HEAD - POSIX_HANDLE_HINT;
 	k.h.handle_type = h->data[1];
 	memcpy(k.h.f_handle, h->data + KERNEL_HEAD, k.h.handle_bytes);
 	fd = open_by_handle_at(mount_fd, &k.h,

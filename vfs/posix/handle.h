@@ -5,6 +5,9 @@
 
 #include "vfs/posix/posix.h"
 
+/* The length of the inode number at the end of a 'k' handle. */
+#define POSIX_HANDLE_HINT	8
+
 /* The handle of the file that @fd is open on, whose stat is @st. */
 int  posix_handle_make(const struct posix_fs *fs, int fd,
 		       const struct stat *st, struct vfs_handle *h);
@@ -25,8 +28,18 @@ uint64_t posix_handle_ino(const struct vfs_handle *h);
 void posix_handle_root(struct vfs_handle *h);
 bool posix_handle_is_root(const struct vfs_handle *h);
 /* Returns the length of the first part of @h, which names the file. */
-uint32_t posix_handle_key(const struct vfs_handle *h);
-bool posix_handle_same(const struct vfs_handle *a, const struct vfs_handle *b);
+static inline uint32_t posix_handle_key(const struct vfs_handle *h)
+{
+	return h->data[0] == 'k' ? h->len - POSIX_HANDLE_HINT : h->len;
+}
+
+static inline bool posix_handle_same(const struct vfs_handle *a,
+				     const struct vfs_handle *b)
+{
+	return a->len == b->len &&
+	       memcmp(a->data, b->data, posix_handle_key(a)) == 0;
+}
+
 /* False: the file system at @fd has no handles that can be opened again. */
 bool posix_handle_can_be(int fd);
 /* Sets kernel_ids and by_handle. */

@@ -13,14 +13,6 @@ STAT(posix_escape, "look-ups of .. that led out of the tree");
 
 #define DEPTH_MAX 4096
 
-void posix_name_set(struct posix_name *out, struct vfs_name name)
-{
-	uint32_t len = MIN(name.len, (uint32_t)VFS_NAME_MAX);
-
-	memcpy(out->s, name.s, len);
-	out->s[len] = '\0';
-}
-
 /* Opens "..", an O_PATH descriptor, or -errno; -EXDEV: that is in another
  * mount. */
 static int open_up(const struct posix_fs *fs, int fd)

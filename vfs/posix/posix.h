@@ -234,7 +234,15 @@ static inline bool posix_may_record(const struct vfs_op *op,
 struct posix_name {
 	char s[VFS_NAME_MAX + 1];
 };
-void posix_name_set(struct posix_name *out, struct vfs_name name);
+
+static inline void posix_name_set(struct posix_name *out,
+				  struct vfs_name name)
+{
+	uint32_t len = MIN(name.len, (uint32_t)VFS_NAME_MAX);
+
+	memcpy(out->s, name.s, len);
+	out->s[len] = '\0';
+}
 
 /* cred.c: the thread's file system credentials. */
 /* A caller, to be remembered after its call. */

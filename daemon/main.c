@@ -23,8 +23,7 @@
 #include <urcu.h>
 
 #include "daemon/confine/confine.h"
-#include "daemon/change/control.h"
-#include "daemon/change/exports.h"
+#include "daemon/change/change.h"
 #include "daemon/serve/listen_hint.h"
 #include "daemon/serve/notify.h"
 #include "daemon/settings/settings.h"

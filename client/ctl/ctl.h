@@ -8,7 +8,7 @@
 
 /* The exit status for wrong usage. */
 #define USAGE		2
-/* The version of the protocol, daemon/change/control.h. */
+/* The version of the protocol, daemon/change/change.h. */
 #define SPOKEN		1
 
 /* The options before or behind the command. */

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/watch/audit.h"
+#include "daemon/watch/report.h"
 #include "lib/util.h"
 
 /* A change that is asked for. */

@@ -1,10 +1,22 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* change - what gannetctl(8) has the server change, on the thread that
- * reloads. */
+/* change - changes of a server that runs, by gannetctl(8) or by a reload. */
 #ifndef GANNET_DAEMON_CHANGE_H
 #define GANNET_DAEMON_CHANGE_H
 
-#include "daemon/watch/report.h"
+#include <jansson.h>
+#include <stdbool.h>
+
+#include "daemon/settings/settings.h"
+#include "exports/export.h"
+#include "transport/xprt.h"
+
+/* A request that is answered later, with its connection. */
+struct control_call;
+struct outcome;
+struct report;
+
+/* change - what gannetctl(8) has the server change, on the changer's
+ * thread. */
 
 enum change_kind {
 	CHANGE_RELOAD,
@@ -25,5 +37,223 @@ void change_later(void *report, struct control_call *call, int kind);
  */
 int change_rules(const struct report *r, const struct control_call *call,
 		 enum change_kind kind, struct outcome *out);
+
+/*
+ * outcome - what came of a reload or of a change of the exports: for the log,
+ * and for gannetctl(8) if it asked.
+ *
+ * Each function logs; an outcome that is NULL has no other reader.  The thread
+ * that reloads, or that of the start.
+ */
+
+struct outcome {
+	json_t	*settings;
+	json_t	*rules;
+	json_t	*warnings;
+	char	*error;		/* the last; NULL: none, or no memory */
+};
+
+void outcome_init(struct outcome *o);
+void outcome_fini(struct outcome *o);
+
+/* @text: a line for each. */
+void outcome_error(struct outcome *o, const char *text);
+void outcome_warn(struct outcome *o, const char *text);
+/* The setting of @row was @old and becomes @new: now, or at the next start. */
+void outcome_setting(struct outcome *o, const struct option_row *row,
+		     const char *old, const char *new);
+/* A rule of the exports, as gannetd --check prints it, is new or gone. */
+void outcome_rule(struct outcome *o, const char *rule, bool is_new);
+
+/* All of it as gannetctl's result; NULL: no memory. */
+json_t *outcome_json(const struct outcome *o);
+
+/*
+ * control - answers gannetctl(8) at a local socket, in JSON.
+ *
+ * A connection has one request and one answer, a line each:
+ *
+ *	{"v": 1, "command": "NAME", "argument": "TEXT", "options": {...}}
+ *	{"v": 1, "result": ...} or {"v": 1, "error": "TEXT"}
+ *
+ * A command that may take long gives its connection to another thread, which
+ * answers when the command is done.  A command may also send bytes of its own
+ * after its result, by a thread of its own.
+ *
+ * One thread serves up to 64 connections at once, and gives each a few seconds.
+ * When there are more, the user that has most loses its oldest.  By the mode of
+ * the socket's file only the server's own user, root and the file's group can
+ * connect.
+ */
+
+#define CONTROL_VERSION	1
+
+struct control;
+
+/* A command.  It has @run or @open, which return the result, or NULL and
+ * *@wrong, or it has @later; all on the control thread. */
+struct control_command {
+	const char *name;
+	json_t *(*run)(void *arg, const char *argument, const char **wrong);
+	/* @options may be NULL. */
+	json_t *(*open)(void *arg, const json_t *options, const char **wrong);
+	/* After each result of @open: takes the connection @fd, to which the
+	 * result was sent; -1: that failed.  Must not wait. */
+	void (*stream)(void *arg, int fd);
+	/* Takes @call, which another thread ends; @kind is that below.  Must
+	 * not wait. */
+	void (*later)(void *arg, struct control_call *call, int kind);
+	int kind;		/* for @later, which serves several commands */
+};
+
+/* Of the request, borrowed until the call ends; either may be NULL. */
+const char *control_call_argument(const struct control_call *call);
+const json_t *control_call_options(const struct control_call *call);
+/* Answers with @result, which it takes, or if that is NULL with @error; without
+ * both not at all.  Takes @call.  Any thread; waits two seconds at most. */
+void control_call_end(struct control_call *call, json_t *result,
+		      const char *error);
+
+/* Looks for the group whose members may ask, before the process is confined:
+ * a name service may need more than serving does. */
+void control_find_group(void);
+
+/*
+ * Makes the socket @path and the thread, which calls the @commands, ended by
+ * one without a name, with @arg; both are borrowed.  0 or -errno; -EBUSY:
+ * another process answers there; -EEXIST: something else is there.
+ */
+int control_start(const char *path, const struct control_command *commands,
+		  void *arg, struct control **out);
+/* Ends the thread and removes the socket.  NULL is fine. */
+void control_stop(struct control *c);
+
+/* exports - reads the exports that the options name. */
+
+/*
+ * Makes what all exports files and --export arguments say the current exports
+ * of @t.  Logs warnings, and the reason of an error: then the old exports stay.
+ * 0 or -errno; @out, or NULL, tells more.
+ */
+int exports_publish(const struct options *o, struct export_table *t,
+		    struct outcome *out);
+
+/*
+ * exports_publish() at the start of the server.  A disk that is missing keeps
+ * no other export from its clients: what can't be mounted is logged and tried
+ * until it can.  0, or -errno for a mistake in the texts.
+ */
+int exports_start(const struct options *o, struct export_table *t);
+
+/*
+ * Reads all exports that @o names, with the rules of @kept in the place of
+ * those that gannetctl was told to keep, into *@out, and publishes nothing.  0;
+ * or -errno and *@why, malloced, or NULL without memory.
+ */
+int exports_try(const struct options *o, struct export_table *t, FILE *kept,
+		struct export_set **out, char **why);
+
+/*
+ * Does the same as exports_publish() with a table of its own, which keeps
+ * nothing, and prints that; see gannetd(8).  Where an export does not answer,
+ * prints the others and ends the process.  0, or -errno after the reason was
+ * logged.
+ */
+int exports_check(const struct options *o, const struct backends *backends);
+
+/*
+ * kept - the exports that gannetctl(8) was told to keep: an exports file in the
+ * state directory, which is read after all others.
+ *
+ * The state directory is the one place that the server may always write to.
+ */
+
+/* The file's path, malloced; NULL: no memory.  Any thread. */
+char *kept_name(const struct options *o);
+
+/* Reads the file into *@set, which is NULL if there is none.  0 or -errno and
+ * *@why, as export_set_parse().  The changer's thread. */
+int kept_read(const struct options *o, struct export_table *t,
+	      struct export_set **set, char **why);
+/* *@text, malloced, becomes what the file says with the rules of @set (NULL:
+ * none).  0 or -ENOMEM. */
+int kept_text(const struct export_set *set, char **text, size_t *len);
+/* Writes the file, all or nothing, and syncs it.  0 or -errno.  The thread that
+ * reloads. */
+int kept_write(const struct options *o, const char *text, size_t len);
+
+/* rules - the rules of the exports before and after a change.  The publisher's
+ * thread. */
+
+/* Rules as gannetd --check prints them, in order; v is NULL without memory. */
+struct rules {
+	char	 *text;
+	char	**v;
+	size_t	  n;
+};
+
+/* Asks no file system.  The changer's thread. */
+struct rules rules_of(struct export_table *t);
+void rules_free(struct rules *r);
+/* Tells @out, or the log alone for NULL, which rules of @t are new since @old,
+ * and which are no more. */
+void rules_tell(const struct rules *old, struct export_table *t,
+		struct outcome *out);
+
+/* tune - applies a changed gannet.conf to a server that runs.  The changer's
+ * thread. */
+
+/*
+ * Sets the limits of connections in @env as @o has them.  Connections leave
+ * half of the descriptors to files: a transport has a quarter at most, and a
+ * peer a quarter of that.  Any thread.
+ */
+void tune_connections(struct xprt_env *env, const struct options *o);
+
+/*
+ * Reads gannet.conf and the exports again, and makes them the current ones:
+ * both, or neither after a mistake, which is logged.  Logs what changed, at a
+ * level that shows it; the caller sets the log's level.  *@now is what the
+ * last reload made, or NULL before the first, when @start holds; it becomes
+ * the new options, for tune_free().  0 or -errno; @out, or NULL, tells more.
+ */
+int tune_reload(const struct options *start, struct options **now,
+		struct export_table *exports, struct outcome *out);
+/* The options by which exports are read, and kept: those of @now, or if it is
+ * NULL of @start; the state directory is that of @start, whose lock the server
+ * has.  Borrowed from both. */
+struct options tune_exports(const struct options *start,
+			    const struct options *now);
+/* NULL is fine. */
+void tune_free(struct options *o);
+
+/*
+ * changer - a thread that reads the exports again, or changes them, when it is
+ * asked to.
+ *
+ * The exports file may lie on a disk that hangs.  The main thread goes on
+ * meanwhile, and ends the process when it is told to.
+ */
+
+struct changer;
+
+/* Something else for the thread to do, or to leave undone if the server @stops.
+ * It is the job's last use. */
+struct changer_job {
+	struct changer_job *next;
+	void (*run)(struct changer_job *job, bool stops);
+};
+
+/* Starts the thread; it calls @fn(@arg, NULL) to reload. 0 or -errno. */
+int changer_start(int (*fn)(void *arg, struct outcome *o), void *arg,
+		   struct changer **out);
+/* Asks for a reload and returns at once.  Requests during a reload cause one
+ * more, when it has ended. */
+void changer_reload(struct changer *r);
+/* Gives the thread @job, to be run after those before it.  False: too many
+ * wait.  Any thread. */
+bool changer_give(struct changer *r, struct changer_job *job);
+/* Waits for the reload under way and ends the thread.  NULL is fine. */
+void changer_stop(struct changer *r);
 
 #endif

@@ -6,10 +6,7 @@
 #include <string.h>
 
 #include "daemon/change/change.h"
-#include "daemon/change/exports.h"
-#include "daemon/change/kept.h"
-#include "daemon/change/rules.h"
-#include "daemon/change/tune.h"
+#include "daemon/watch/report.h"
 #include "lib/log.h"
 #include "rpc/limit.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* changer - a thread that reads the exports again, or changes them, when it is
  * asked to. */
-#include "daemon/change/changer.h"
+#include "daemon/change/change.h"
 
 #include <errno.h>
 #include <stdlib.h>

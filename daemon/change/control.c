@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* control - answers gannetctl(8) at a local socket, in JSON. */
-#include "daemon/change/control.h"
+#include "daemon/change/change.h"
 
 #include <errno.h>
 #include <grp.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* exports - reads the exports that the options name. */
-#include "daemon/change/exports.h"
+#include "daemon/change/change.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include "daemon/settings/settings.h"
-#include "daemon/change/kept.h"
 #include "lib/log.h"
 #include "lib/util.h"
 

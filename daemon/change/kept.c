@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* kept - the exports that gannetctl(8) was told to keep. */
-#include "daemon/change/kept.h"
+#include "daemon/change/change.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* outcome - what came of a reload or of a change of the exports. */
-#include "daemon/change/outcome.h"
+#include "daemon/change/change.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* rules - the rules of the exports before and after a change. */
-#include "daemon/change/rules.h"
+#include "daemon/change/change.h"
 
 #include <stdlib.h>
 #include <string.h>

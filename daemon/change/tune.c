@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* tune - applies a changed gannet.conf to a server that runs. */
-#include "daemon/change/tune.h"
+#include "daemon/change/change.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -9,9 +9,7 @@
 #include <sys/resource.h>
 
 #include "daemon/watch/audit_sink.h"
-#include "daemon/change/exports.h"
 #include "daemon/settings/settings.h"
-#include "daemon/change/rules.h"
 #include "lib/log.h"
 #include "lib/util.h"
 

@@ -20,7 +20,7 @@
 #include "daemon/watch/audit_procs.h"
 #include "daemon/watch/audit_record.h"
 #include "daemon/watch/audit_sink.h"
-#include "daemon/change/outcome.h"
+#include "daemon/change/change.h"
 #include "exports/export.h"
 #include "lib/clock.h"
 #include "lib/hash.h"

@@ -11,7 +11,6 @@
 #include "daemon/change/change.h"
 #include "daemon/watch/json_text.h"
 #include "daemon/watch/lock_list.h"
-#include "daemon/change/outcome.h"
 #include "daemon/watch/who.h"
 #include "lib/clock.h"
 #include "lib/log.h"

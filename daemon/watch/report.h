@@ -6,11 +6,9 @@
 
 #include "daemon/watch/audit.h"
 #include "daemon/watch/capture.h"
-#include "daemon/change/control.h"
+#include "daemon/change/change.h"
 #include "daemon/serve/drain.h"
 #include "daemon/settings/settings.h"
-#include "daemon/change/outcome.h"
-#include "daemon/change/changer.h"
 #include "daemon/watch/trace.h"
 #include "exports/export.h"
 #include "rpc/program.h"

@@ -298,7 +298,7 @@ void posix_node_free(struct vfs_node *node)
 	if (n->rd_fd != n->fd)
 		posix_fd_close(fs, n->rd_fd);
 	posix_fd_close(fs, n->fd);
-	posix_verdicts_free(n);
+	free(n->verdicts);
 	free(n->text);
 	rcu_later(&n->rcu, node_reclaim);
 }

@@ -140,11 +140,6 @@ static void perm_remember(struct posix_node *n, const struct vfs_cred *cred,
 	}
 }
 
-void posix_verdicts_free(struct posix_node *n)
-{
-	free(n->verdicts);
-}
-
 /*
  * The bit if it is granted, 0 if not, or -errno.  -EROFS: not granted, and not
  * to be kept, since a remount ends that without a new ctime.  AT_EACCESS means

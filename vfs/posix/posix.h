@@ -309,7 +309,6 @@ void posix_was_granted(const struct vfs_op *op, struct posix_node *n,
  * 4.4), and a caller that may execute may read. */
 int  posix_check_io(const struct vfs_op *op, struct posix_node *n,
 		    const struct stat *st, unsigned want);
-void posix_verdicts_free(struct posix_node *n);
 vfs_op_fn posix_access;
 
 /*

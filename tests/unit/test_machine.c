@@ -136,6 +136,29 @@ TEST(a_path_outside_of_what_is_mounted_is_its_root)
 	is(256 * MIB, 32, MACHINE_NO_LIMIT);
 }
 
+/* mountinfo writes a space as \040 and a backslash as \134; the list of cgroups
+ * writes them as they are. */
+TEST(names_with_spaces_and_backslashes_are_found)
+{
+	has("/proc/self/cgroup", "0::/a b/c\\d/e\n");
+	has("/proc/self/mountinfo",
+	    "31 23 0:28 /a\\040b/c\\134d /sys/my\\040cgroup rw - "
+	    "cgroup2 cgroup2 rw\n");
+	has("/sys/my cgroup/e/pids.max", "64\n");
+	has("/sys/my cgroup/memory.max", "268435456\n");
+	is(256 * MIB, 32, 64);
+}
+
+/* A backslash without three octal digits is an ordinary byte. */
+TEST(a_backslash_without_digits_stands_for_itself)
+{
+	has("/proc/self/cgroup", "0::/\n");
+	has("/proc/self/mountinfo",
+	    "31 23 0:28 / /sys/a\\09b\\4 rw - cgroup2 cgroup2 rw\n");
+	has("/sys/a\\09b\\4/memory.max", "268435456\n");
+	is(256 * MIB, 32, MACHINE_NO_LIMIT);
+}
+
 /* As docker mounts it, without a name space. */
 TEST(version_one_has_a_hierarchy_for_each_controller)
 {

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The posix backend: handles, the table of files, the cache, escapes. */
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "tests/unit/posix_fixture.h"
+#include "vfs/posix/handle.h"
 #include "vfs/posix/table.h"
 
 static void put(struct vfs_node *n)
@@ -39,6 +42,25 @@ TEST_LOOP(handles_of_a_deep_tree_outlive_a_restart, 0, WORLDS)
 		put(n);
 	}
 	world_close();
+}
+
+/* Layers of an overlay whose files have no birth time. */
+TEST(files_of_two_devices_with_one_number_have_two_handles)
+{
+	struct posix_fs fs = { .dev = 40, .ino = 1 };
+	struct stat st = { .st_mode = S_IFREG, .st_ino = 7 };
+	int fd = open("/proc/self/stat", O_PATH);
+	struct vfs_handle h[3];
+
+	for (int i = 0; i < 3; i++) {
+		st.st_dev = fs.dev + (dev_t)i;
+		ck_assert_int_eq(posix_handle_make(&fs, fd, &st, &h[i]), 0);
+		ck_assert(posix_handle_valid(&h[i]));
+		ck_assert_uint_eq(posix_handle_ino(&h[i]), 7);
+		for (int k = 0; k < i; k++)
+			ck_assert(!posix_handle_same(&h[i], &h[k]));
+	}
+	close(fd);
 }
 
 /* A file in the cache is found to be gone by the first operation. */

@@ -8,6 +8,11 @@
  *	'g' ino[8] generation[4]
  *	'i' ino[8]					nothing better
  *
+ * An overlay's layers can have the same inode numbers, and then differ in their
+ * device numbers.  So one of the last two has at its end how far[8] the file's
+ * is from the tree's, if it is another: both change with each mount, but this
+ * hardly ever.
+ *
  * The inode number in a 'k' handle is a hint, for searches, and no part of
  * the identity.  Each form names one file for as long as that exists; the last
  * is the one that a new file may inherit with the inode number.  Numbers are
@@ -23,6 +28,7 @@
 #include <unistd.h>
 
 #define KERNEL_HEAD	2
+#define AWAY		8
 #define KERNEL_MAX	(VFS_HANDLE_MAX - KERNEL_HEAD - POSIX_HANDLE_HINT)
 
 /* A struct file_handle with its room. */
@@ -42,6 +48,11 @@ bool posix_handle_is_root(const struct vfs_handle *h)
 	return h->len == 1 && h->data[0] == 'r';
 }
 
+static bool has_length(const struct vfs_handle *h, uint32_t len)
+{
+	return h->len == len || h->len == len + AWAY;
+}
+
 bool posix_handle_valid(const struct vfs_handle *h)
 {
 	if (h->len == 0 || h->len > VFS_HANDLE_MAX)
@@ -54,9 +65,9 @@ bool posix_handle_valid(const struct vfs_handle *h)
 	case 'b':
 		return h->len == 21;
 	case 'g':
-		return h->len == 13;
+		return has_length(h, 13);
 	case 'i':
-		return h->len == 9;
+		return has_length(h, 9);
 	}
 	return false;
 }
@@ -139,7 +150,7 @@ static int get_generation(int fd, mode_t mode, uint32_t *gen)
 static int make_other(const struct posix_fs *fs, int fd, const struct stat *st,
 		      struct vfs_handle *h)
 {
-	uint64_t ino = st->st_ino;
+	uint64_t ino = st->st_ino, away = st->st_dev - fs->dev;
 	struct statx sx;
 	uint32_t gen = 0;
 
@@ -153,8 +164,10 @@ static int make_other(const struct posix_fs *fs, int fd, const struct stat *st,
 		handle_put(h, &ino, sizeof(ino));
 		handle_put(h, &sec, sizeof(sec));
 		handle_put(h, &nsec, sizeof(nsec));
-	} else if (!fs->as_caller &&	/* it may depend on who opens */
-		   get_generation(fd, st->st_mode, &gen) == 0) {
+		return 0;
+	}
+	if (!fs->as_caller &&	/* it may depend on who opens */
+	    get_generation(fd, st->st_mode, &gen) == 0) {
 		handle_start(h, 'g');
 		handle_put(h, &ino, sizeof(ino));
 		handle_put(h, &gen, sizeof(gen));
@@ -162,6 +175,8 @@ static int make_other(const struct posix_fs *fs, int fd, const struct stat *st,
 		handle_start(h, 'i');
 		handle_put(h, &ino, sizeof(ino));
 	}
+	if (away)
+		handle_put(h, &away, sizeof(away));
 	return 0;
 }
 

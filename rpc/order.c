@@ -17,8 +17,9 @@
  *
  * At most RPC_ORDER_MAX calls wait behind one.  A further one is told to come
  * again, before it has any effect.  Waiting calls are listed as suspended ones
- * are (rpc/suspend.c), and taken back when they fill their connection while the
- * first one hangs.  They run in their turn though the connection has ended.
+ * are (rpc/suspend.c).  Those of a connection that has ended run in their turn.
+ * While the first one hangs, those that keep memory which others need are taken
+ * back, and those that fill their connection.
  */
 #include "rpc/call.h"
 

@@ -136,18 +136,26 @@ bool rpc_call_obstructs(const struct rpc_slot *slot, bool is_short)
 	if (x->datagram || (is_short && (m->in_pool || slot->priv.body)))
 		return true;
 	/* Without an answer its client would wait for ever. */
-	return slot->call.prog->sends_back && x->ops->is_full &&
+	return slot->call.prog->sends_back && x->ops->is_full && !is_gone(x) &&
 	       x->ops->is_full(x);
 }
 
-/* With the lock held: true if the call is to be taken back, if it can be. */
-static bool is_in_the_way(struct rpc_slot *slot, bool is_short)
+/* With the lock held: true if the call waits behind a hung one, and others need
+ * what it keeps. */
+static bool hangs_in_the_way(struct rpc_slot *slot, bool is_short)
 {
 	struct rpc_call_priv *priv = &slot->priv;
 	bool hung = priv->seen && rpc_call_obstructs(slot, is_short);
 
 	priv->seen = true;
-	return hung || is_gone(slot->call.msg->xprt);
+	return hung;
+}
+
+/* The same; true also if nobody waits for its answer. */
+static bool is_in_the_way(struct rpc_slot *slot, bool is_short)
+{
+	return hangs_in_the_way(slot, is_short) ||
+	       is_gone(slot->call.msg->xprt);
 }
 
 static void cancel_call(struct rpc_slot *slot)
@@ -170,9 +178,9 @@ static bool take_turn_back(struct rpc_slot *slot, const char *why, void *arg)
 {
 	struct taken *t = arg;
 
-	/* It can be the UNLOCK of what the first one locks, and its client may
-	 * not live to send it again. */
-	if (is_gone(slot->call.msg->xprt) || !is_in_the_way(slot, t->is_short))
+	/* One whose connection has ended can be the UNLOCK of what the first
+	 * one locks, and its client may not live to send it again. */
+	if (!hangs_in_the_way(slot, t->is_short))
 		return false;
 	cds_list_add_tail(&slot->priv.suspended, &t->calls);
 	return true;

@@ -47,7 +47,7 @@ void children_destroy(struct children *c);
 int  children_take_entries(struct children *c, const struct export_set *set,
 			   char **err);
 /* Closes those that are not in use now; with @force also those in use that @set
- * has no room for: tree_is_wanted().  Waits for RCU. */
+ * does not want.  Waits for RCU. */
 void children_close(struct children *c, const struct export_set *set,
 		    bool force);
 /* Any thread, never blocks; NULL: there is none.  Valid as long as @c. */

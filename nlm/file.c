@@ -162,6 +162,8 @@ int nlm_hold_set(struct nlm *nlm, struct nlm_hold *h,
 		 const struct nlm_span *at, enum nlm_claim claim)
 {
 	struct vfs_lock l = lock_of(VFS_LOCK_SET, h, at);
+	/* The limits are for more locks than an owner had before. */
+	const bool limit = claim != NLM_CLAIM_BACK;
 	struct nlm_spare spare;
 	bool room;
 	int err;
@@ -169,8 +171,8 @@ int nlm_hold_set(struct nlm *nlm, struct nlm_hold *h,
 	l.reclaim = claim == NLM_CLAIM_AGAIN;
 	l.back = claim == NLM_CLAIM_BACK;
 	mutex_lock(&nlm->lock);
-	room = nlm_file_has_room(&nlm->table, h->file) &&
-	       nlm_spare_get(&nlm->table, h->owner->host, true, &spare);
+	room = (!limit || nlm_file_has_room(&nlm->table, h->file)) &&
+	       nlm_spare_get(&nlm->table, h->owner->host, limit, &spare);
 	l.client_held = nlm_client_count(&nlm->table, &h->owner->host->addr,
 					 NLM_HELD);
 	mutex_unlock(&nlm->lock);
@@ -287,7 +289,9 @@ static void grant(struct nlm *nlm, struct nlm_file *f, struct nlm_wait *w)
 	mutex_lock(&nlm->lock);
 	stat_inc(nlm_waits_tried);
 	nlm_wait_put(w, NULL);
-	if (nlm_conflict(f, w->owner, &w->at) || is_behind_grant(nlm, w)) {
+	/* Its mark ends one that was dropped. */
+	if (w->dropped || nlm_conflict(f, w->owner, &w->at) ||
+	    is_behind_grant(nlm, w)) {
 		nlm_wait_put(w, &f->asleep);
 		mutex_unlock(&nlm->lock);
 		return;
@@ -343,7 +347,7 @@ struct nlm_hold *nlm_hold_make(struct nlm *nlm, struct nlm_file *f,
 /* ---- turns */
 
 static struct nlm_wait *marked_wait(struct nlm *nlm, struct nlm_file *f,
-				    bool *refused)
+				    bool *undone)
 {
 	struct cds_list_head *marked = &f->marked_waits;
 	struct nlm_wait *w, *found = NULL;
@@ -358,7 +362,8 @@ static struct nlm_wait *marked_wait(struct nlm *nlm, struct nlm_file *f,
 		if (w->dropped || w->answer != NLM_WAIT_NONE)
 			found = w;
 	}
-	*refused = found && found->answer == NLM_WAIT_REFUSED;
+	*undone = found && (found->dropped ||
+			    found->answer == NLM_WAIT_REFUSED);
 	mutex_unlock(&nlm->lock);
 	return found;
 }
@@ -407,10 +412,10 @@ static void act_on_marks(struct nlm *nlm, struct nlm_file *f)
 {
 	struct nlm_wait *w;
 	struct nlm_hold *h;
-	bool refused;
+	bool undone;
 
-	while ((w = marked_wait(nlm, f, &refused))) {
-		if (refused)
+	while ((w = marked_wait(nlm, f, &undone))) {
+		if (undone)
 			nlm_wait_undo(nlm, w);
 		else
 			nlm_wait_end(nlm, w);
@@ -420,9 +425,11 @@ static void act_on_marks(struct nlm *nlm, struct nlm_file *f)
 	drop_shares(nlm, f);
 }
 
-/* The same.  An export that is taken out of the table ends its locks, also if
- * it is there again by now: the number of times is compared, since nobody looks
- * at each moment. */
+/*
+ * Acts on marks.  An export that is taken out of the table ends its locks, also
+ * if it is there again by now: the number of times is compared, since nobody
+ * looks at each moment.
+ */
 static void tidy(struct nlm *nlm, struct nlm_file *f)
 {
 	unsigned departures = atomic_load(&f->exp->departures);

@@ -8,7 +8,8 @@
 
 STAT(nlm_restarts, "clients whose locks ended because they restarted");
 STAT(nlm_released, "locks of clients that gannetctl released");
-STAT(nlm_late_restarts, "late restart notices of clients that ended no lock");
+STAT(nlm_late_restarts, "restart notices that came after a newer one, and "
+     "ended no locks");
 
 /* True if the state @a of a host's monitor came after @b.  They grow. */
 static bool is_newer(uint32_t a, uint32_t b)
@@ -113,7 +114,8 @@ void nlm_release(struct rpc_program *prog, const struct in6_addr *addr,
 
 	mutex_lock(&nlm->lock);
 	while (!nlm->stops && (h = nlm_host_next(&nlm->table, &who, h))) {
-		ended->hosts += !cds_list_empty(&h->owners);
+		/* A LOCK under way is refused when it comes to its end. */
+		ended->hosts += !cds_list_empty(&h->owners) || h->locking > 0;
 		ended->locks += h->ranges;
 		ended->waits += h->waits;
 		ended->shares += h->shares;

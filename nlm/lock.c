@@ -315,8 +315,10 @@ static int unlock(struct nlm *nlm, struct nlm_file *f, struct nlm_owner *o,
 
 	mutex_lock(&nlm->lock);
 	h = nlm_hold_find(f, o);
+	if (h && !nlm_may_clear(&nlm->table, h, at))
+		err = -ENOLCK;
 	mutex_unlock(&nlm->lock);
-	if (h)
+	if (h && err == 0)
 		err = nlm_hold_clear(nlm, h, at);
 	if (err < 0)
 		return err;
@@ -341,10 +343,20 @@ int nlm_unlock(struct rpc_call *call)
 	nlm_turn_begin(nlm, op->file);
 	mutex_lock(&nlm->lock);
 	o = nlm_owner_find(&nlm->table, &who);
-	mutex_unlock(&nlm->lock);
+	/* All else of it, in other files, may end meanwhile. */
 	if (o)
+		o->pins++;
+	mutex_unlock(&nlm->lock);
+	if (o) {
 		err = unlock(nlm, op->file, o, &at);
+		mutex_lock(&nlm->lock);
+		o->pins--;
+		nlm_owner_tidy(&nlm->table, o);
+		mutex_unlock(&nlm->lock);
+	}
 	nlm_turn_end(op->file);
+	if (err == -ENOLCK)
+		stat_inc(nlm_no_locks);
 	return err;
 }
 

@@ -224,8 +224,8 @@ void nlm_wait_again(struct nlm_wait *w);
 /* The owner has got @at by LOCK. */
 void nlm_waits_locked(struct nlm *nlm, struct nlm_hold *h,
 		      const struct nlm_span *at);
-/* It has unlocked @at.  True: @o may be gone. */
-bool nlm_waits_unlocked(struct nlm *nlm, struct nlm_file *f,
+/* It has unlocked @at.  @o is pinned. */
+void nlm_waits_unlocked(struct nlm *nlm, struct nlm_file *f,
 			struct nlm_owner *o, const struct nlm_span *at);
 /* A step: waits while a call-back about the call's bytes is under way. */
 int nlm_await_answer(struct rpc_call *call);

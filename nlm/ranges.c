@@ -138,6 +138,19 @@ bool nlm_spare_get(const struct nlm_table *t, const struct nlm_host *h,
 	return true;
 }
 
+bool nlm_may_clear(const struct nlm_table *t, const struct nlm_hold *h,
+		   const struct nlm_span *at)
+{
+	const struct nlm_limits *l = &t->limits;
+	const struct nlm_range *r = first_within(h, at);
+
+	if (!r || r->at.start >= at->start || r->at.end <= at->end)
+		return true;
+	return t->ranges < 2 * l->ranges &&
+	       h->file->nranges < 2 * l->file_ranges &&
+	       nlm_ranges_of(t, &h->owner->host->addr) < 2 * l->client_ranges;
+}
+
 bool nlm_file_has_room(const struct nlm_table *t, const struct nlm_file *f)
 {
 	return f->nranges + ARRAY_SIZE(((struct nlm_spare *)0)->range) <=

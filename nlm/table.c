@@ -125,6 +125,17 @@ unsigned nlm_client_count(const struct nlm_table *t,
 	return n;
 }
 
+unsigned nlm_ranges_of(const struct nlm_table *t, const struct in6_addr *addr)
+{
+	const struct nlm_host *h;
+	unsigned n = 0;
+
+	cds_list_for_each_entry(h, &t->host[network_bucket(addr)], link)
+		if (is_of(h, addr))
+			n += h->ranges;
+	return n;
+}
+
 struct nlm_host *nlm_host_get(struct nlm_table *t, const struct nlm_who *who)
 {
 	struct nlm_host *h = nlm_host_find(t, who);
@@ -216,8 +227,8 @@ struct nlm_owner *nlm_owner_get(struct nlm_table *t, const struct nlm_who *who)
 
 void nlm_owner_tidy(struct nlm_table *t, struct nlm_owner *o)
 {
-	if (!cds_list_empty(&o->holds) || !cds_list_empty(&o->waits) ||
-	    !cds_list_empty(&o->shares))
+	if (o->pins || !cds_list_empty(&o->holds) ||
+	    !cds_list_empty(&o->waits) || !cds_list_empty(&o->shares))
 		return;
 	cds_list_del(&o->link);
 	cds_list_del(&o->on_host);

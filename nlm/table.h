@@ -67,6 +67,7 @@ struct nlm_owner {
 	struct cds_list_head	 holds;
 	struct cds_list_head	 waits;
 	struct cds_list_head	 shares;
+	unsigned		 pins;	/* of calls that use it */
 	struct nlm_owner	*next;	/* of a search for deadlocks, */
 	uint64_t		 seen;	/* ... the last one that was here */
 	uint32_t		 svid;
@@ -247,6 +248,8 @@ bool nlm_has_room(const struct nlm_table *t, const struct in6_addr *addr,
  * its network of IPv6. */
 unsigned nlm_client_count(const struct nlm_table *t,
 			  const struct in6_addr *addr, enum nlm_kind kind);
+/* The ranges of the address @addr, all its names together. */
+unsigned nlm_ranges_of(const struct nlm_table *t, const struct in6_addr *addr);
 /* The backend was asked: notes whether it keeps something for @h. */
 void nlm_hold_note(struct nlm_hold *h);
 /* The status monitor watches it from now on. */
@@ -258,7 +261,7 @@ struct nlm_owner *nlm_owner_find(const struct nlm_table *t,
 				 const struct nlm_who *who);
 /* Made if need be, of a new host if need be.  NULL: no memory, or too many. */
 struct nlm_owner *nlm_owner_get(struct nlm_table *t, const struct nlm_who *who);
-/* Frees the owner unless it holds or waits for something. */
+/* Frees the owner unless it holds or waits for something, or is pinned. */
 void nlm_owner_tidy(struct nlm_table *t, struct nlm_owner *o);
 
 struct nlm_file *nlm_file_find(const struct nlm_table *t,
@@ -303,6 +306,10 @@ bool nlm_spare_get(const struct nlm_table *t, const struct nlm_host *h,
 void nlm_spare_put(struct nlm_spare *s);
 /* True if @f may have so many more ranges. */
 bool nlm_file_has_room(const struct nlm_table *t, const struct nlm_file *f);
+/* False: to unlock @at makes two ranges of one, and the client, its file or all
+ * together have twice their limit.  Below that, to unlock is never refused. */
+bool nlm_may_clear(const struct nlm_table *t, const struct nlm_hold *h,
+		   const struct nlm_span *at);
 /* Locks and unlocks @at for the hold's owner. */
 void nlm_range_set(struct nlm_table *t, struct nlm_hold *h,
 		   const struct nlm_span *at, struct nlm_spare *s);

@@ -113,19 +113,13 @@ static struct nlm_wait *find_ended(struct nlm *nlm, struct nlm_file *f,
 	return ended;
 }
 
-bool nlm_waits_unlocked(struct nlm *nlm, struct nlm_file *f,
+void nlm_waits_unlocked(struct nlm *nlm, struct nlm_file *f,
 			struct nlm_owner *o, const struct nlm_span *at)
 {
 	struct nlm_wait *w;
-	bool last = false;
 
-	while (!last && (w = find_ended(nlm, f, o, at))) {
-		/* The owner may go with it. */
-		last = w->on_owner.next == &o->waits &&
-		       w->on_owner.prev == &o->waits;
+	while ((w = find_ended(nlm, f, o, at)))
 		nlm_wait_end(nlm, w);
-	}
-	return last;
 }
 
 /* ---- the answer to a call-back is waited for */

@@ -313,6 +313,14 @@ static int fault_readlink(struct vfs_op *op)
 FAULTY(statfs, FAULT_STATFS)
 FAULTY(limits, FAULT_LIMITS)
 
+/* A backend without locks has nothing in the way. */
+static int fault_lock(struct vfs_op *op)
+{
+	int err = check(op, FAULT_LOCK);
+
+	return err || !base->lock ? err : base->lock(op);
+}
+
 static int fault_setattr(struct vfs_op *op)
 {
 	int err = check(op, FAULT_SETATTR);
@@ -571,6 +579,7 @@ void fault_init(void)
 	fault_vfs_ops.readdir = fault_readdir;
 	fault_vfs_ops.statfs = fault_statfs;
 	fault_vfs_ops.limits = fault_limits;
+	fault_vfs_ops.lock = fault_lock;
 	fault_vfs_ops.cancel = fault_cancel;
 	late_wrap(&fault_vfs_ops);
 }

@@ -196,8 +196,30 @@ TEST(a_restart_that_is_told_after_a_newer_one_ends_nothing)
 #define OTHER_EXPORT	"/other 127.0.0.1(rw,insecure)\n"
 #define THIS_EXPORT	"/mem 127.0.0.1(rw,insecure,no_root_squash)\n"
 
+/* The export of @fh, counted: its files stay when no set names it. */
+static struct export *keep_export(nfs_fh3 fh)
+{
+	const struct sockaddr_in at = {
+		.sin_family = AF_INET,
+		.sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+	};
+	struct export_opts opts;
+	struct vfs_handle h;
+	struct export *e;
+	uint32_t id;
+
+	ck_assert_int_eq(export_fh_parse(srv.exports, fh.data.data_val,
+					 fh.data.data_len, &id, &h), 0);
+	ck_assert_int_eq(export_reach(srv.exports, id,
+				      (const struct sockaddr *)&at, true, &e,
+				      &opts), 0);
+	return e;
+}
+
 TEST(locks_end_with_their_export_though_it_is_added_again_at_once)
 {
+	struct export *kept = keep_export(one.fh);
+
 	ck_assert_uint_eq(nlmc_lock(&one, head, false), NLM4_GRANTED);
 	harness_publish(&srv, OTHER_EXPORT);
 	harness_publish(&srv, THIS_EXPORT);
@@ -209,6 +231,7 @@ TEST(locks_end_with_their_export_though_it_is_added_again_at_once)
 	ck_assert_uint_eq(nlmc_lock(&one, head, false), NLM4_DENIED);
 	ck_assert_uint_eq(nlmc_unlock(&two, head), NLM4_GRANTED);
 	EVENTUALLY(nlmc_count(NLM_GRANTED) == 1);
+	export_put(kept);
 }
 
 TEST(nobody_has_to_come_for_locks_to_end_with_their_export)
@@ -545,56 +568,4 @@ TEST(a_reclaim_that_waits_until_the_grace_period_is_over_is_refused)
 	ck_assert_uint_eq(nlmc_reclaim(&one, head), NLM4_DENIED_GRACE_PERIOD);
 	if (late.asked)
 		pthread_join(late.thread, NULL);
-}
-
-/* ---- bounds */
-
-static void start_small(void)
-{
-	const struct harness_config config = {
-		.nlm = { .max_locks = 8, .max_host_locks = 4,
-			 .max_file_locks = 7, .max_file_waits = 2 },
-	};
-
-	start_with(&config);
-}
-
-TEST_CASE(.setup = start_small, .teardown = nlmc_end);
-
-TEST(a_client_with_too_many_locks_is_told_and_another_is_not)
-{
-	const struct nlm_bytes far = { 500, 1, true };
-	struct nlm_bytes b = { 0, 1, true };
-	uint32_t status = NLM4_GRANTED;
-
-	harness_publish(&srv, LOCAL_EXPORTS);
-	for (; status == NLM4_GRANTED && b.off < 100; b.off += 2)
-		status = nlmc_lock(&one, b, false);
-	ck_assert_uint_eq(status, NLM4_DENIED_NOLOCKS);
-	ck_assert_uint_le(b.off, 10);
-	/* Another name makes no other client. */
-	ck_assert_uint_eq(nlmc_lock(&two, far, false), NLM4_DENIED_NOLOCKS);
-	nlmc_from = "127.0.0.2";
-	ck_assert_uint_eq(nlmc_lock(&two, far, false), NLM4_GRANTED);
-	nlmc_from = NULL;
-	ck_assert_uint_eq(nlmc_unlock(&one, all), NLM4_GRANTED);
-	ck_assert_uint_eq(nlmc_lock(&one, head, false), NLM4_GRANTED);
-}
-
-TEST(a_file_with_too_many_locks_or_waiters_refuses_more)
-{
-	const struct nlm_bytes far = { 500, 1, true };
-	struct nlm_bytes b = { 0, 1, true };
-
-	harness_publish(&srv, LOCAL_EXPORTS);
-	for (unsigned i = 0; i < 6; i++, b.off += 2) {
-		nlmc_from = i < 3 ? NULL : "127.0.0.2";
-		ck_assert_uint_eq(nlmc_lock(i < 3 ? &one : &two, b, false),
-				  NLM4_GRANTED);
-	}
-	ck_assert_uint_eq(nlmc_lock(&two, far, false), NLM4_DENIED_NOLOCKS);
-	for (b.off = 0; b.off < 4; b.off += 2)
-		ck_assert_uint_eq(nlmc_lock(&two, b, true), NLM4_BLOCKED);
-	ck_assert_uint_eq(nlmc_lock(&two, b, true), NLM4_DENIED_NOLOCKS);
-	ck_assert_uint_eq(stats_sum_by_name("nlm_no_locks"), 2);
 }

@@ -255,6 +255,8 @@ static void release_locks(void)
 	struct lock_totals ended = { 0 };
 
 	nlm_release(srv.nlm, &addr, NULL, &ended);
+	/* That of the call under way is one. */
+	ck_assert_uint_ge(ended.hosts, 1);
 }
 
 /* The process that sent it is gone, so the lock would stay for good. */
@@ -412,6 +414,27 @@ TEST(an_unlock_behind_its_lock_runs_though_the_connection_was_reset)
 	fault_hold(FAULT_OPEN_HANDLE, false);
 	EVENTUALLY(nlmc_lock(&other, (struct nlm_bytes){ 2, 1, true }, false) ==
 		   NLM4_GRANTED);
+}
+
+TEST(a_waiter_whose_host_freed_all_is_not_granted_by_an_unlock_under_way)
+{
+	const struct nlm_bytes two = { 2, 1, true };
+	struct nlm_process waiter = { "waiter", 6, 4, IPPROTO_TCP, file };
+	unsigned asked_backend;
+
+	send_lock_of(1, 2);
+	ck_assert_uint_eq(take_status(), NLM4_GRANTED);
+	ck_assert_uint_eq(nlmc_lock(&waiter, two, true), NLM4_BLOCKED);
+	asked_backend = fault_calls(FAULT_LOCK);
+	fault_hold(FAULT_LOCK, true);
+	send_unlock_of(1, 2);
+	EVENTUALLY(fault_calls(FAULT_LOCK) > asked_backend);
+	nlmc_free_all(&waiter);
+	EVENTUALLY(stats_sum_by_name("nlm_restarts") == 1);
+	fault_hold(FAULT_LOCK, false);
+	ck_assert_uint_eq(take_status(), NLM4_GRANTED);
+	EVENTUALLY(nlmc_lock(&other, two, false) == NLM4_GRANTED);
+	close(fd);
 }
 
 /* Ends the locks of the host while its SHARE waits for the disk. */

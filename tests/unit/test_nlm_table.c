@@ -231,9 +231,30 @@ TEST(waiters_shares_and_ranges_are_bounded_for_each_client_and_in_all)
 	nlm_spare_put(&spare);
 	change(file, 0, &at, true);
 	ck_assert(!nlm_spare_get(&table, owner(0)->host, true, &spare));
-	/* To unlock is never refused. */
+	/* To unlock is not refused then. */
 	ck_assert(nlm_spare_get(&table, owner(0)->host, false, &spare));
 	nlm_spare_put(&spare);
+}
+
+TEST(to_unlock_splits_ranges_up_to_twice_the_limit)
+{
+	const struct nlm_span all = { 0, NLM_EOF, true };
+	struct nlm_hold *h;
+	unsigned n = 0;
+
+	table.limits.client_ranges = 4;
+	change(file, 0, &all, true);
+	h = nlm_hold_find(file, owner(0));
+	for (; n < 20; n++) {
+		struct nlm_span at = span(10 * n + 5, 10 * n + 6, false);
+
+		if (!nlm_may_clear(&table, h, &at))
+			break;
+		change(file, 0, &at, false);
+	}
+	ck_assert_uint_eq(n, 7);
+	ck_assert(nlm_may_clear(&table, h, &(struct nlm_span){ 0, 4, false }));
+	ck_assert(nlm_may_clear(&table, h, &all));
 }
 
 TEST(the_waiters_and_ranges_of_a_file_leave_room_in_others)

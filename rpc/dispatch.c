@@ -37,7 +37,7 @@ STAT(rpc_long_udp, "calls over UDP denied because their replies would be much "
      "longer");
 STAT(rpc_proc_unavail, "calls to a procedure that does not exist");
 STAT(rpc_garbage, "calls whose arguments could not be decoded");
-STAT(rpc_order_full, "calls answered JUKEBOX because too many of their owner "
+STAT(rpc_order_full, "calls sent back because too many of their owner "
 		     "waited");
 STAT(drc_hits, "duplicates answered from the cache");
 STAT(drc_in_progress, "duplicates of calls in progress, which wait for them");

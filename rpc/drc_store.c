@@ -16,7 +16,8 @@
 #define EVICT_TRIES	64
 
 STAT(drc_evicted, "cached replies dropped to make room");
-STAT(drc_lost, "cached replies dropped within two minutes");
+STAT(drc_lost, "cached replies dropped within two minutes though still "
+     "needed");
 
 size_t drc_size_of(uint32_t len)
 {

@@ -18,8 +18,8 @@
 #include "lib/thread.h"
 #include "rpc/call.h"
 
-STAT(rpc_sent_back, "calls answered JUKEBOX because calls before them hung and "
-     "other clients needed their memory");
+STAT(rpc_sent_back, "calls sent back (JUKEBOX over NFS) because calls before "
+     "them hung and other clients needed their memory");
 
 static struct rpc_slot *waiting_slot(struct work_item *item)
 {

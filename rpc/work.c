@@ -68,7 +68,7 @@
 
 STAT(work_threads, "worker threads started");
 STAT(work_no_thread, "worker threads that could not be started");
-STAT(work_shared_turns, "calls queued together with another client's");
+STAT(work_shared_turns, "calls queued in another client's turn");
 
 struct worker {
 	struct work_pool *pool;		/* borrowed: outlives its workers */

@@ -216,8 +216,8 @@ static const struct option_row rows[] = {
 	  "threads that serve connections (one a processor)",
 	  NUMBER(pollers, 1, MAX_POLLERS) },
 	{ "server", "grace", "grace", "SECONDS",
-	  "after the start, grant locks for this time only to\n"
-	  "clients that had them before (50)",
+	  "after the start, grant for this time only locks that\n"
+	  "clients had before (50)",
 	  NUMBER(grace, 0, 3600) },
 	{ "server", "spin", "spin", "US",
 	  "microseconds that a poller spins before it sleeps,\n"

@@ -243,6 +243,24 @@ static void keep_crew(void *arg)
 	}
 }
 
+/* ---- a child of fork(): it has none of the threads, so no job runs there, but
+ * nobody keeps the lock either */
+
+static void lock_crew(void)
+{
+	mutex_lock(&crew.lock);
+}
+
+static void unlock_crew(void)
+{
+	mutex_unlock(&crew.lock);
+}
+
+__attribute__((constructor)) static void watch_forks(void)
+{
+	pthread_atfork(lock_crew, unlock_crew, unlock_crew);
+}
+
 /* ---- for owners of jobs */
 
 int crew_job_init(struct crew_job *job, uint64_t (*run)(struct crew_job *),

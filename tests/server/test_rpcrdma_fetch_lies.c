@@ -394,8 +394,11 @@ TEST(rdma_done_takes_a_credit_until_it_was_taken)
 		loop_call(liar.loop, nothing, NULL);
 	}
 	ck_assert_uint_eq(atomic_load(&liar.calls), 2);
+	/* The next reply lies where the one before was read. */
+	EVENTUALLY(atomic_load(&liar.done) == 1);
 	loop_call(liar.loop, answer_held, NULL);
 	EVENTUALLY(atomic_load(&liar.calls) == 3);
+	EVENTUALLY(atomic_load(&liar.done) == 2);
 	loop_call(liar.loop, answer_held, NULL);
 	for (uint32_t i = 0; i < 3; i++) {
 		ck_assert_int_eq(exchange_wait(&x[i]), 0);

@@ -3,6 +3,8 @@
 #include "tests/unit/runner.h"
 
 #include <assert.h>
+#include <stdio.h>
+#include <string.h>
 
 static struct test_row *rows;
 
@@ -37,6 +39,23 @@ static TCase *add_case(Suite *s, const struct test_row *row)
 	return t;
 }
 
+/* GANNET_TEST in the environment chooses tests by a part of their names. */
+static bool is_chosen(const struct test_row *row)
+{
+	const char *part = getenv("GANNET_TEST");
+
+	return !part || strstr(row->test->name, part);
+}
+
+static int count_chosen(void)
+{
+	int n = 0;
+
+	for (const struct test_row *row = rows; row; row = row->next)
+		n += row->test && is_chosen(row);
+	return n;
+}
+
 static Suite *all_tests(void)
 {
 	static const struct test_row plain;
@@ -46,7 +65,7 @@ static Suite *all_tests(void)
 	for (const struct test_row *row = rows; row; row = row->next) {
 		if (!t || !row->test)
 			t = add_case(s, row->test ? &plain : row);
-		if (row->test)
+		if (row->test && is_chosen(row))
 			tcase_add_loop_test(t, row->test, row->from, row->to);
 	}
 	return s;
@@ -67,5 +86,10 @@ int run_suite(Suite *suite)
 int run_tests(void)
 {
 	assert(rows);
+	if (count_chosen() == 0) {
+		fprintf(stderr, "no test with '%s' in its name\n",
+			getenv("GANNET_TEST"));
+		return EXIT_FAILURE;
+	}
 	return run_suite(all_tests());
 }

@@ -99,8 +99,9 @@ void test_row_add(struct test_row *row);
 	_Static_assert(1, "takes the semicolon")
 
 /* Runs all tests of this program, of which there must be one; returns main()'s
- * status.  libunit has a main() that calls it.  CK_FORK=no in the environment
- * keeps all in one process. */
+ * status.  libunit has a main() that calls it.  In the environment, GANNET_TEST
+ * chooses tests by a part of their names, and CK_FORK=no keeps all in one
+ * process. */
 int run_tests(void);
 
 /* For programs that make their suites themselves. */

@@ -57,14 +57,25 @@ count_results()
 	done < <(find "$1" -name '*.trs' | sort)
 }
 
+# Sets cpu to the seconds of processes that have ended and were waited for.
+# A subshell has none, so times can't write to a pipe.
+count_cpu()
+{
+	times > "$work/logs/times"
+	cpu=$(awk 'NR == 2 { gsub(/[ms]/, " ")
+		print int(60 * ($1 + $3) + $2 + $4) }' "$work/logs/times")
+}
+
 # phase NAME: the function of that name; what it runs talks to a log.
 phase()
 {
-	local name=$1 start=$SECONDS before=$passed
+	local name=$1 start=$SECONDS before=$passed cpu used
 	phase_log=$work/logs/$name.log
+	count_cpu; used=$cpu
 	"$name"
-	printf '== %-12s %4d s, %d passed\n' "$name" $((SECONDS - start)) \
-		$((passed - before))
+	count_cpu; used=$((cpu - used))
+	printf '== %-12s %4d s, %4d s of processors, %d passed\n' "$name" \
+		$((SECONDS - start)) "$used" $((passed - before))
 }
 
 # logged COMMAND...: what it printed is shown when it fails.

@@ -22,6 +22,7 @@
 #include "tests/server/mount_space.h"
 #include "tests/server/nfs_names.h"
 #include "tests/unit/runner.h"
+#include "vfs/posix/posix.h"
 
 #define OTHER	1002
 
@@ -308,6 +309,29 @@ TEST(a_users_fuse_file_system_is_entered_only_by_its_entry)
 		nfs_teardown();
 	}
 	ck_assert(run("umount -l e/m"));
+}
+
+/* It has left the list of mounts, which says whose it is. */
+TEST(a_file_system_that_is_unmounted_meanwhile_is_not_entered)
+{
+	static const struct posix_options options;
+	const struct vfs_config below = {
+		.path = ".", .no_links = true, .options = &options,
+	};
+	struct vfs_fs *fs;
+	int here = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+	ck_assert(run("mkdir e/m"));
+	if (fuse_rights_mount(space_at("m"),
+			      "user_id=1001,group_id=100,allow_other")) {
+		printf("skipped: no FUSE file system can be mounted here\n");
+		return;
+	}
+	ck_assert_int_eq(chdir(space_at("m")), 0);
+	ck_assert_int_eq(umount2(space_at("m"), MNT_DETACH), 0);
+	ck_assert_int_eq(posix_vfs_ops.mount(&below, &fs), -ESTALE);
+	ck_assert_int_eq(fchdir(here), 0);
+	close(here);
 }
 
 int main(void)

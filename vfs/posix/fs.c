@@ -185,11 +185,16 @@ static int check_mounter(const struct vfs_config *config, int fd)
 	struct posix_mounted m;
 	struct statx sx;
 	int err = posix_stat_mount(fd, "", &sx);
+	uint64_t id;
 
-	if (err < 0 || sx.stx_dev_major != 0)
+	if (err < 0)
 		return err;
-	if (!posix_mounted_by_dev(makedev(0, sx.stx_dev_minor), &m) ||
-	    !m.has_user || m.user == 0 || m.user == geteuid())
+	id = posix_mount_id(&sx);
+	if (!(id ? posix_mounted_by_id(id, &m) :
+		   posix_mounted_by_dev(makedev(sx.stx_dev_major,
+						sx.stx_dev_minor), &m)))
+		return posix_mounted_is_there(id) ? 0 : -ESTALE;
+	if (!m.has_user || m.user == 0 || m.user == geteuid())
 		return 0;
 	return vfs_fail(config, "user %u mounted it, and it is exported only "
 			"by an entry for it", m.user);

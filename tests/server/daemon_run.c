@@ -216,7 +216,7 @@ uint16_t daemon_web_port(struct daemon_run *d)
 		const char *at = strstr(line, "metrics are at http://");
 
 		if (at)
-			sscanf(at, "metrics are at http://127.0.0.1:%hu",
+			sscanf(at, "metrics are at http://%*[0-9.]:%hu",
 			       &port);
 	}
 	if (f)

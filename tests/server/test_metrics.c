@@ -272,6 +272,38 @@ TEST(slow_clients_stop_neither_others_nor_the_end)
 		close(fd[i]);
 }
 
+/* From 127.0.0.2; all others here come from 127.0.0.1. */
+static int connects_from_elsewhere(void)
+{
+	struct sockaddr_in here = { .sin_family = AF_INET,
+		.sin_addr.s_addr = htonl(INADDR_LOOPBACK + 1) };
+	struct sockaddr_in to = { .sin_family = AF_INET,
+		.sin_port = htons(port),
+		.sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	ck_assert_int_eq(bind(fd, (struct sockaddr *)&here, sizeof(here)), 0);
+	ck_assert_int_eq(connect(fd, (struct sockaddr *)&to, sizeof(to)), 0);
+	return fd;
+}
+
+TEST(one_address_can_not_hold_all_connections)
+{
+	const char *const args[] = { MEM, "--metrics", "0.0.0.0:0", NULL };
+	int fd[SLOW];
+
+	ck_assert(daemon_start(&d, args));
+	port = daemon_web_port(&d);
+	for (unsigned i = 0; i < SLOW; i++)
+		fd[i] = connects_from_elsewhere();
+	gets("");
+	/* It did not wait until those had had their time. */
+	ck_assert(value_in(out, "gannet_web_slow_total") <= SLOW / 4);
+	for (unsigned i = 0; i < SLOW; i++)
+		close(fd[i]);
+	ends();
+}
+
 TEST(a_client_that_sends_a_byte_now_and_then_is_cut)
 {
 	static const char line[] = "GET /metrics HTTP/1.1\r\nX: ";

@@ -36,8 +36,11 @@ void xprt_gate_limit(struct xprt_gate *g, unsigned max, unsigned max_peer)
 	mutex_lock(&g->lock);
 	g->max = max;
 	g->max_peer = max_peer ? max_peer : max;
-	g->max_network = g->max_peer < max ? MAX(max - max / 4, g->max_peer) :
-					     max;
+	g->max_network = g->max_site = max;
+	if (g->max_peer < max) {
+		g->max_network = MAX(max - max / 4, g->max_peer);
+		g->max_site = MAX(max - max / 8, g->max_peer);
+	}
 	mutex_unlock(&g->lock);
 }
 
@@ -108,12 +111,10 @@ static int enter_network(struct xprt_gate *g, const struct in6_addr *addr)
 	unsigned free = g->max - g->count;
 	int err;
 
-	if (!g->fair)
-		return gate_add(g->networks, &network, g->max_network);
-	err = gate_add(g->networks, &network, free);
+	err = gate_add(g->networks, &network, g->fair ? free : g->max_network);
 	if (err)
 		return err;
-	err = gate_add(g->sites, &site, 2 * free);
+	err = gate_add(g->sites, &site, g->fair ? 2 * free : g->max_site);
 	if (err)
 		gate_take(g->networks, &network);
 	return err;
@@ -126,8 +127,7 @@ static void leave_network(struct xprt_gate *g, const struct in6_addr *addr)
 	struct in6_addr site = site_of(addr);
 
 	gate_take(g->networks, &network);
-	if (g->fair)
-		gate_take(g->sites, &site);
+	gate_take(g->sites, &site);
 }
 
 /* With the lock. */

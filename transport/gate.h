@@ -4,11 +4,12 @@
  * and other things that peers have, such as places in a table.
  *
  * A peer is an address.  An IPv6 host can have any number of addresses in its
- * /64.  So if an address has a limit, all addresses of a /64 together have a
- * limit as well: three quarters of the maximum, or the address's limit if that
- * is more.  Hosts of one LAN share a /64, so it is not less.  A fair gate
- * bounds a /64 by the free places, so a single one gets half; and a site (a
- * /48) by twice that, so it gets two thirds, however many /64s it has.
+ * /64, and a site any number of /64s in its /48.  So if an address has a limit,
+ * all addresses of a /64 together have three quarters of the maximum, and those
+ * of a /48 seven eighths, or the address's limit if that is more.  Hosts of one
+ * LAN share a /64, so it is not less.  A fair gate bounds a /64 by the free
+ * places, so a single one gets half; and a /48 by twice that, so it gets two
+ * thirds.
  *
  * Any thread, everything.
  */
@@ -32,13 +33,14 @@ struct xprt_gate {
 	unsigned	 max;
 	unsigned	 max_peer;	/* of one address */
 	unsigned	 max_network;	/* of one IPv6 /64 */
+	unsigned	 max_site;	/* of one /48 */
 	bool		 fair;
 	/* The owner sets this after the init, if each has a descriptor. */
 	bool		 has_fds;
 	unsigned	 count;
 	struct xprt_gate_peer *peers[XPRT_GATE_BUCKETS];
 	struct xprt_gate_peer *networks[XPRT_GATE_BUCKETS];
-	struct xprt_gate_peer *sites[XPRT_GATE_BUCKETS];	/* if fair */
+	struct xprt_gate_peer *sites[XPRT_GATE_BUCKETS];
 };
 
 /* @max_peer 0: @max. */

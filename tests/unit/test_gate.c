@@ -101,6 +101,33 @@ TEST(a_network_leaves_room_for_another)
 	xprt_gate_fini(&gate);
 }
 
+/* A provider may give one customer a /48: 65,536 networks. */
+TEST(a_site_leaves_room_for_another)
+{
+	char host[64];
+
+	xprt_gate_init(&gate, 64, 2);
+	for (unsigned i = 0; i < 56; i++) {
+		snprintf(host, sizeof(host), "2001:db8:1:%x::1", i);
+		ck_assert_int_eq(enter(host, 1), 0);
+	}
+	ck_assert_int_eq(enter("2001:db8:1:100::1", 1), -EDQUOT);
+	ck_assert_int_eq(enter("2001:db8:2::1", 1), 0);
+	ck_assert_int_eq(enter("192.0.2.1", 1), 0);
+	leave("2001:db8:1:7::1", 1);
+	ck_assert_int_eq(enter("2001:db8:1:100::1", 1), 0);
+	leave("2001:db8:1:100::1", 1);
+	leave("2001:db8:2::1", 1);
+	leave("192.0.2.1", 1);
+	for (unsigned i = 0; i < 56; i++) {
+		snprintf(host, sizeof(host), "2001:db8:1:%x::1", i);
+		if (i != 7)
+			leave(host, 1);
+	}
+	xprt_gate_wait(&gate);
+	xprt_gate_fini(&gate);
+}
+
 TEST(many_addresses_are_told_apart)
 {
 	char host[32];

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * helper - the process that does for gannetd what takes CAP_SYS_ADMIN.
+ * helper - the processes that do for gannetd what takes CAP_SYS_ADMIN.
  *
- * gannetd gives that up, so where it had it another process keeps it, which can
- * do no more than the tasks below, with a descriptor that gannetd sends it.
+ * gannetd gives that up, so where it had it, a process for each of the tasks
+ * below keeps it, and can do no more than this task, with a descriptor that
+ * gannetd sends it.
  */
 #ifndef GANNET_VFS_HELPER_H
 #define GANNET_VFS_HELPER_H
@@ -31,6 +32,7 @@ enum helper_task {
 				 * that it lacks may be there to protect what
 				 * is below.  -EOPNOTSUPP: the file system has
 				 * no handles, as proc */
+	HELPER_TASKS,
 };
 
 /* As struct mount_attr of linux/mount.h, which may be older. */
@@ -53,23 +55,24 @@ struct helper_message {
 };
 
 /*
- * Sends the helper @m and @fd, O_PATH will do, and takes the answer: any
+ * Sends the task's helper @m and @fd, O_PATH will do, and takes the answer: any
  * thread; may block.  *@got, unless @got is NULL: the descriptor that came with
  * it, the caller's; or -1.  0 or the task's error; -ENOTCONN: there is no
  * helper; -ESRCH: it has ended; -ETIMEDOUT: it is too busy.
  */
 int helper_ask(struct helper_message *m, int fd, int *got);
 /*
- * helper_ask() asks behind @sock, which it takes over.  A request may take
- * @patience_ms with those that come before it; a helper that is late is not
- * asked again until it has answered.  -1: there is no helper.
+ * helper_ask() sends requests of @task to @sock, which it takes over.  A
+ * request may take @patience_ms with those that come before it; a helper that
+ * is late gets the next one when it has answered.  -1: there is no helper.
  */
-void helper_use(int sock, int patience_ms);
+void helper_use(enum helper_task task, int sock, int patience_ms);
 /*
- * The helper's life: answers what comes from @sock, until the other end is
- * gone.  Makes no system calls but recvmsg, sendmsg, close, name_to_handle_at,
- * open_tree, mount_setattr and those of quota_from_kernel().
+ * The life of the helper for @task: answers what comes from @sock, until the
+ * other end is gone.  Makes no system calls but recvmsg, sendmsg, close, and
+ * for HELPER_QUOTA those of quota_from_kernel(), for HELPER_BARE
+ * name_to_handle_at, open_tree and mount_setattr.
  */
-void helper_serve(int sock);
+void helper_serve(enum helper_task task, int sock);
 
 #endif

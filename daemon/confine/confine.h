@@ -35,14 +35,15 @@ void confine_capabilities_to(uint64_t wanted);
  * __NR_SCMP_ERROR. */
 int confine_number(const char *name);
 
-/* helper - the process that keeps CAP_SYS_ADMIN, for the tasks of
+/* helper - the processes that keep CAP_SYS_ADMIN, for the tasks of
  * vfs/helper.h. */
 
 /*
- * Starts the helper, if this process has the capability, for helper_ask()
- * (vfs/helper.h).  It ends with this process.  Call it before confine(),
- * before modules are loaded, any thread is made and anything is opened, for it
- * has a copy of all that.  An error is logged: then clients see no quotas.
+ * Starts the helpers, if this process has the capability, for helper_ask()
+ * (vfs/helper.h).  They end with this process.  Call it before confine(),
+ * before modules are loaded, any thread is made and anything is opened, for
+ * they have a copy of all that.  An error is logged: then clients see no
+ * quotas, or nothing below a mount point that they do not enter.
  */
 void helper_start(enum confine_calls calls);
 

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * helper - forked before the process is confined, and confined more.
+ * helper - two processes, forked before this one is confined, and confined
+ * more.
  *
- * It has one capability, one socket, and a filter of system calls that lets it
- * receive a descriptor, ask for a quota there or copy its mount, and answer.  A
- * signal to the process group or the control group does not end it: it is
- * needed until the last call is answered, and ends when gannetd's end of the
- * socket is closed.
+ * Each has one capability, one socket, and a filter of system calls that lets
+ * it receive a descriptor, do its task (query a quota there, or copy its
+ * mount), and answer.  A signal to the process group or the control group does
+ * not end it: it is needed until the last call is answered, and ends when
+ * gannetd's end of the socket is closed.
  */
 #include "daemon/confine/confine.h"
 
@@ -93,7 +94,7 @@ static int allow_copy(scmp_filter_ctx f)
 	       allow_by_descriptor(f, SYS_mount_setattr, protect, 3);
 }
 
-static int filter(enum confine_calls calls)
+static int filter(enum helper_task task, enum confine_calls calls)
 {
 	static const char *const allowed[] = {
 		"recvmsg", "sendmsg", "socketcall", "close", "exit_group",
@@ -110,9 +111,7 @@ static int filter(enum confine_calls calls)
 	if (!f)
 		return -ENOMEM;
 	/* An intruder in gannetd is to get nothing here but this. */
-	err = allow_quotactl(f);
-	if (!err)
-		err = allow_copy(f);
+	err = task == HELPER_QUOTA ? allow_quotactl(f) : allow_copy(f);
 	for (unsigned i = 0; i < ARRAY_SIZE(allowed) && !err; i++) {
 		int nr = confine_number(allowed[i]);
 
@@ -125,21 +124,24 @@ static int filter(enum confine_calls calls)
 	return err;
 }
 
-static _Noreturn void be_helper(int sock, enum confine_calls calls)
+static _Noreturn void be_helper(enum helper_task task, int sock,
+				enum confine_calls calls)
 {
 	sigset_t all;
 
 	sigfillset(&all);
 	sigprocmask(SIG_SETMASK, &all, NULL);
-	prctl(PR_SET_NAME, "gannetd-helper");
+	prctl(PR_SET_NAME, task == HELPER_QUOTA ? "gannetd-quotas" :
+						  "gannetd-mounts");
 	/* Close the log and the pipe to a daemon's parent, too: those who read
 	 * them to the end must not wait for this process. */
 	if (dup2(sock, 0) < 0 || syscall(SYS_close_range, 1, ~0u, 0) < 0)
 		for (int fd = (int)sysconf(_SC_OPEN_MAX); --fd > 0;)
 			close(fd);
 	confine_capabilities_to((uint64_t)1 << CAP_SYS_ADMIN);
-	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && filter(calls) == 0)
-		helper_serve(0);
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+	    filter(task, calls) == 0)
+		helper_serve(task, 0);
 	_exit(EXIT_FAILURE);
 }
 
@@ -154,27 +156,35 @@ static bool has_capability(void)
 	       caps[0].effective & 1u << CAP_SYS_ADMIN;
 }
 
-void helper_start(enum confine_calls calls)
+static void start_one(enum helper_task task, enum confine_calls calls)
 {
+	const char *lack = task == HELPER_QUOTA ? "quotas" :
+			   "copies of mounts";
 	int socks[2];
 	pid_t pid;
 
-	if (!has_capability())
-		return;
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, socks) < 0) {
-		log_warn("no helper, so no quotas: %s", strerror(errno));
+		log_warn("no helper, so no %s: %s", lack, strerror(errno));
 		return;
 	}
-	/* Nobody waits for the helper: wait4() is not allowed later. */
-	signal(SIGCHLD, SIG_IGN);
 	pid = fork();
 	if (pid == 0)
-		be_helper(socks[1], calls);
+		be_helper(task, socks[1], calls);
 	close(socks[1]);
 	if (pid < 0) {
-		log_warn("no helper, so no quotas: %s", strerror(errno));
+		log_warn("no helper, so no %s: %s", lack, strerror(errno));
 		close(socks[0]);
 		return;
 	}
-	helper_use(socks[0], PATIENCE_MS);
+	helper_use(task, socks[0], PATIENCE_MS);
+}
+
+void helper_start(enum confine_calls calls)
+{
+	if (!has_capability())
+		return;
+	/* Nobody waits for them: wait4() is not allowed later. */
+	signal(SIGCHLD, SIG_IGN);
+	for (int task = 0; task < HELPER_TASKS; task++)
+		start_one((enum helper_task)task, calls);
 }

@@ -9,6 +9,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mount.h>
@@ -17,6 +18,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "lib/thread.h"
 #include "tests/server/mount_space.h"
 #include "tests/server/nfs_names.h"
 #include "tests/unit/runner.h"
@@ -46,11 +48,11 @@ static void start_helper(void)
 	ck_assert_int_ge(helper, 0);
 	if (helper == 0) {
 		close(ends[0]);
-		helper_serve(ends[1]);
+		helper_serve(HELPER_BARE, ends[1]);
 		_exit(0);
 	}
 	close(ends[1]);
-	helper_use(ends[0], 60000);
+	helper_use(HELPER_BARE, ends[0], 60000);
 }
 
 static void begin(const char *backend, const char *options)
@@ -88,7 +90,7 @@ static void setup(void)
 static void teardown(void)
 {
 	nfs_teardown();
-	helper_use(-1, 0);
+	helper_use(HELPER_BARE, -1, 0);
 	if (helper)
 		ck_assert_int_eq(waitpid(helper, NULL, 0), helper);
 	run("umount -l e && rm -r e state");
@@ -161,7 +163,7 @@ TEST(a_late_helper_gives_no_other_directory)
 
 	ck_assert_int_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0,
 				    ends), 0);
-	helper_use(ends[0], 10);
+	helper_use(HELPER_BARE, ends[0], 10);
 	begin("posix", "");
 	if (!opens_handles())
 		return;
@@ -170,6 +172,35 @@ TEST(a_late_helper_gives_no_other_directory)
 	close(ends[1]);
 	ck_assert_int_eq(try_lookup(top, "m", &m), NFS3_OK);
 	ck_assert_uint_eq(nfs_attr(m).mode & 07777, 0555);
+}
+
+static void ask_quota(void *err)
+{
+	struct helper_message m = { .task = HELPER_QUOTA };
+
+	*(int *)err = helper_ask(&m, 0, NULL);
+}
+
+TEST(a_hung_quota_does_not_hold_up_what_a_mount_covers)
+{
+	struct pollfd asked = { .events = POLLIN };
+	int ends[2], err = 0;
+	pthread_t thread;
+
+	if (!begin_below())
+		return;
+	ck_assert_int_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0,
+				    ends), 0);
+	helper_use(HELPER_QUOTA, ends[0], 60000);
+	ck_assert_int_eq(thread_start(&thread, "quota", ask_quota, &err), 0);
+	asked.fd = ends[1];
+	ck_assert_int_eq(poll(&asked, 1, 60000), 1);
+	walk_to("m/low/deep");
+	ck_assert_int_eq(err, 0);		/* it still waits */
+	close(ends[1]);
+	pthread_join(thread, NULL);
+	ck_assert_int_eq(err, -ESRCH);
+	helper_use(HELPER_QUOTA, -1, 0);
 }
 
 static int count_descriptors(void)

@@ -102,11 +102,11 @@ static void start_helper(void)
 	ck_assert_int_ge(helper, 0);
 	if (helper == 0) {
 		close(ends[0]);
-		helper_serve(ends[1]);
+		helper_serve(HELPER_BARE, ends[1]);
 		_exit(0);
 	}
 	close(ends[1]);
-	helper_use(ends[0], 60000);
+	helper_use(HELPER_BARE, ends[0], 60000);
 }
 
 static void begin(const char *options, const char *more)
@@ -131,7 +131,7 @@ static void setup(void)
 static void teardown(void)
 {
 	nfs_teardown();
-	helper_use(-1, 0);
+	helper_use(HELPER_BARE, -1, 0);
 	ck_assert_int_eq(waitpid(helper, NULL, 0), helper);
 	run("umount -l e && rm -r e state");
 }

@@ -37,16 +37,17 @@ struct order {
 
 #define CALL(n, ...) { .nr = n, .arg = { __VA_ARGS__ } }
 
-static int sock;			/* to the helper; -1: there is none */
+/* To the helpers; -1: there is none. */
+static int sock[HELPER_TASKS];
 
-/* ---- in the place of vfs/helper.c */
+/* ---- in the place of vfs/helper.c and vfs/helper_work.c */
 
 const char helper_bare_path[] = "";
 const struct helper_mount_attr helper_bare_attr = { .set = 1 };
 
-void helper_use(int to, int patience_ms)
+void helper_use(enum helper_task task, int to, int patience_ms)
 {
-	sock = to;
+	sock[task] = to;
 }
 
 static bool transfer(ssize_t (*how)(int, struct msghdr *, int), int fd,
@@ -63,7 +64,7 @@ static ssize_t send_order(int fd, struct msghdr *m, int flags)
 	return sendmsg(fd, m, flags);
 }
 
-void helper_serve(int from)
+void helper_serve(enum helper_task task, int from)
 {
 	struct order o;
 	struct stat st;
@@ -81,38 +82,39 @@ void helper_serve(int from)
 
 static void setup(void)
 {
-	sock = -1;
+	for (int i = 0; i < HELPER_TASKS; i++)
+		sock[i] = -1;
 }
 
-/* Has the helper make a call.  False: it ended. */
-static bool make_call(struct order *o)
+/* Has the helper for @task make a call.  False: it ended. */
+static bool make_call(enum helper_task task, struct order *o)
 {
-	ck_assert(transfer(send_order, sock, o));
-	return transfer(recvmsg, sock, o);
+	ck_assert(transfer(send_order, sock[task], o));
+	return transfer(recvmsg, sock[task], o);
 }
 
 TEST_CASE(.setup = setup);
 
-TEST(the_helper_may_ask_for_quotas)
+TEST(a_helper_may_ask_for_quotas)
 {
 	static const int commands[] = QUOTA_COMMANDS;
 
 	helper_start(CONFINE_KILL);
-	ck_assert_int_ge(sock, 0);
+	ck_assert_int_ge(sock[HELPER_QUOTA], 0);
 	for (unsigned i = 0; i < ARRAY_SIZE(commands); i++) {
 		/* A socket has none, nor has the null pointer.  The commands
 		 * are negative, as some machines pass them. */
 		struct order fd = CALL(NR_QUOTACTL_FD, 0, commands[i]);
 		struct order path = CALL(SYS_quotactl, commands[i]);
 
-		ck_assert(make_call(&fd));
+		ck_assert(make_call(HELPER_QUOTA, &fd));
 		ck_assert_int_eq(fd.ret, -1);
-		ck_assert(make_call(&path));
+		ck_assert(make_call(HELPER_QUOTA, &path));
 		ck_assert_int_eq(path.ret, -1);
 	}
 }
 
-TEST(the_helper_may_copy_a_mount)
+TEST(another_may_copy_a_mount)
 {
 	/* The socket is in none. */
 	struct order o = CALL(NR_OPEN_TREE, 0, BARE_PATH, HELPER_BARE_FLAGS);
@@ -123,18 +125,18 @@ TEST(the_helper_may_copy_a_mount)
 				    sizeof(helper_bare_attr));
 
 	helper_start(CONFINE_KILL);
-	ck_assert(make_call(&o));
+	ck_assert(make_call(HELPER_BARE, &o));
 	ck_assert_int_eq(o.ret, -1);
 	ck_assert_int_eq(o.err, EINVAL);
-	ck_assert(make_call(&probe));
+	ck_assert(make_call(HELPER_BARE, &probe));
 	ck_assert_int_eq(probe.ret, -1);
-	ck_assert(make_call(&protect));
+	ck_assert(make_call(HELPER_BARE, &protect));
 	ck_assert_int_eq(protect.ret, -1);
 }
 
 /* Nor the log, the pipe to the parent of a daemon, or the end of the socket
  * whose closing is to end it. */
-TEST(the_helper_has_no_descriptor_but_its_socket)
+TEST_LOOP(a_helper_has_no_descriptor_but_its_socket, 0, HELPER_TASKS)
 {
 	int null = open("/dev/null", O_RDWR);	/* not close-on-exec */
 
@@ -144,7 +146,7 @@ TEST(the_helper_has_no_descriptor_but_its_socket)
 	for (int fd = 0; fd < 1024; fd++) {
 		struct order o = CALL(FSTAT, fd);
 
-		ck_assert(make_call(&o));
+		ck_assert(make_call((enum helper_task)_i, &o));
 		ck_assert_int_eq(o.err, fd == 0 ? 0 : EBADF);
 	}
 }
@@ -183,20 +185,37 @@ static const struct order forbidden[] = {
 
 TEST_LOOP(another_call_ends_the_helper, 0, ARRAY_SIZE(forbidden))
 {
-	struct order o = forbidden[_i];
-
 	if (SANITIZED)			/* there it is logged only */
 		return;
 	helper_start(CONFINE_KILL);
-	ck_assert_msg(!make_call(&o), "%ld: %ld, errno %d", o.nr, o.ret,
-		      o.err);
+	for (int task = 0; task < HELPER_TASKS; task++) {
+		struct order o = forbidden[_i];
+
+		ck_assert_msg(!make_call((enum helper_task)task, &o),
+			      "%ld: %ld, errno %d", o.nr, o.ret, o.err);
+	}
+}
+
+/* An intruder in one gets no more than its task. */
+TEST(the_call_of_the_other_task_ends_a_helper)
+{
+	struct order copy = CALL(NR_OPEN_TREE, 0, BARE_PATH, HELPER_BARE_FLAGS);
+	struct order quota = CALL(NR_QUOTACTL_FD, 0, QCMD(Q_GETQUOTA,
+							  USRQUOTA));
+
+	if (SANITIZED)
+		return;
+	helper_start(CONFINE_KILL);
+	ck_assert(!make_call(HELPER_QUOTA, &copy));
+	ck_assert(!make_call(HELPER_BARE, &quota));
 }
 
 TEST(without_the_capability_there_is_no_helper)
 {
 	confine_capabilities_to(0);
 	helper_start(CONFINE_KILL);
-	ck_assert_int_eq(sock, -1);
+	for (int i = 0; i < HELPER_TASKS; i++)
+		ck_assert_int_eq(sock[i], -1);
 }
 
 static bool has_what_it_keeps(void)

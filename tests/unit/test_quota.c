@@ -113,7 +113,7 @@ static void setup(void)
 
 static void teardown(void)
 {
-	helper_use(-1, 0);
+	helper_use(HELPER_QUOTA, -1, 0);
 	if (helper)
 		ck_assert_int_eq(waitpid(helper, NULL, 0), helper);
 	close(dir);
@@ -128,11 +128,11 @@ static void start_helper(int patience_ms)
 	if (helper == 0) {
 		close(ends[0]);
 		close(dir);
-		helper_serve(ends[1]);
+		helper_serve(HELPER_QUOTA, ends[1]);
 		_exit(0);
 	}
 	close(ends[1]);
-	helper_use(ends[0], patience_ms);
+	helper_use(HELPER_QUOTA, ends[0], patience_ms);
 }
 
 static int ask(enum vfs_quota_type type, uint32_t id, struct vfs_quota *q)
@@ -320,7 +320,7 @@ TEST(the_helper_ends_with_the_server)
 	int status;
 
 	start_helper(60000);
-	helper_use(-1, 0);
+	helper_use(HELPER_QUOTA, -1, 0);
 	ck_assert_int_eq(waitpid(helper, &status, 0), helper);
 	helper = 0;
 	ck_assert(WIFEXITED(status));

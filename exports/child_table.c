@@ -51,7 +51,8 @@ struct child *child_at(struct children *c, uint32_t top, const char *path)
 {
 	for (int i = 0; i < CHILD_SLOTS; i++) {
 		struct child *child = atomic_load(&c->slot[i]);
-		struct export *e = child ? atomic_load(&child->export) : NULL;
+		struct export_tree *e = child ? atomic_load(&child->tree) :
+						NULL;
 
 		if (e && child->top == top && strcmp(e->path, path) == 0)
 			return child;
@@ -84,12 +85,12 @@ struct child *child_add(struct children *c, uint32_t id, uint32_t top)
 
 void child_close(struct child *child, struct closing *closing)
 {
-	struct export *e = atomic_load(&child->export);
+	struct export_tree *e = atomic_load(&child->tree);
 
 	if (!e || closing->n == 2 * CHILD_OPEN_MAX)
 		return;
-	atomic_store(&child->export, NULL);
-	closing->export[closing->n++] = e;
+	atomic_store(&child->tree, NULL);
+	closing->tree[closing->n++] = e;
 }
 
 void closing_end(struct closing *closing)
@@ -97,7 +98,7 @@ void closing_end(struct closing *closing)
 	if (closing->n)
 		rcu_wait();		/* pollers may have found them */
 	while (closing->n)
-		export_put(closing->export[--closing->n]);
+		export_put(closing->tree[--closing->n]);
 }
 
 void opening_close(struct opening **at, struct closing *closing)
@@ -107,14 +108,14 @@ void opening_close(struct opening **at, struct closing *closing)
 	if (closing->n == 2 * CHILD_OPEN_MAX)
 		return;
 	*at = o->next;
-	closing->export[closing->n++] = o->export;
+	closing->tree[closing->n++] = o->tree;
 	free(o);
 }
 
 /* ---- filling */
 
 /* Under the lock: the child of @e, which has a mountpoint. */
-static int child_of_entry(struct children *c, const struct entry *e,
+static int child_of_entry(struct children *c, const struct export *e,
 			  struct closing *closing, char **err)
 {
 	struct child *child = children_find(c, e->id);
@@ -207,14 +208,15 @@ int children_create(struct export_table *t, struct children **out)
 	return err;
 }
 
-struct export *export_of_entry(struct export_table *t, const struct entry *e)
+struct export_tree *tree_of_export(struct export_table *t,
+				   const struct export *e)
 {
 	struct child *child;
 
-	if (e->export || e->id_taken)
-		return e->export;
+	if (e->tree || e->id_taken)
+		return e->tree;
 	child = children_find(t->children, e->id);
 	/* Pairs with the release in child_adopt(). */
-	return child ? atomic_load_explicit(&child->export,
+	return child ? atomic_load_explicit(&child->tree,
 					    memory_order_acquire) : NULL;
 }

@@ -20,17 +20,17 @@ STAT(children_opened, "file systems below exports that were opened");
 /* False if @set has an entry with the path or the id of @e, opened by that, or
  * has another path for the id of its top.  What an entry with a mountpoint
  * opened is wanted as long as the entry says the same. */
-static bool is_wanted(const struct export *e, const struct export_set *set)
+static bool is_wanted(const struct export_tree *e, const struct export_set *set)
 {
-	const struct entry *top = export_set_find_id(set, e->top);
-	const struct entry *named = export_set_find(set, e->path);
+	const struct export *top = export_set_find_id(set, e->top);
+	const struct export *named = export_set_find(set, e->path);
 
 	return top && tree_belongs(e, top) &&
 	       (named == top || (!named && !export_set_find_id(set, e->id)));
 }
 
 /* is_wanted() in the current snapshot. */
-static bool is_wanted_now(struct export_table *t, const struct export *e)
+static bool is_wanted_now(struct export_table *t, const struct export_tree *e)
 {
 	const struct export_set *set;
 	bool room;
@@ -54,7 +54,8 @@ static void close_unused(struct children *c, uint32_t before,
 {
 	for (int i = 0; i < CHILD_SLOTS; i++) {
 		struct child *child = atomic_load(&c->slot[i]);
-		struct export *e = child ? atomic_load(&child->export) : NULL;
+		struct export_tree *e = child ? atomic_load(&child->tree) :
+						NULL;
 		bool unwanted = e && set && !is_wanted(e, set);
 
 		if (e && (tree_has_moved(e) || (unwanted && force) ||
@@ -124,7 +125,8 @@ static bool make_room(struct children *c, struct closing *closing)
 		n++;
 	for (int i = 0; i < CHILD_SLOTS; i++) {
 		struct child *child = atomic_load(&c->slot[i]);
-		struct export *e = child ? atomic_load(&child->export) : NULL;
+		struct export_tree *e = child ? atomic_load(&child->tree) :
+						NULL;
 
 		if (!e)
 			continue;
@@ -147,11 +149,11 @@ static bool make_room(struct children *c, struct closing *closing)
  * @top, or that entry's own if that is its path and it has a mountpoint; its
  * mount begins.  -ESTALE: there is no such entry, or @path has another one. */
 static int open_export(struct export_table *t, uint32_t top, const char *path,
-		       struct export **out)
+		       struct export_tree **out)
 {
 	struct export_set *set = export_current(t);
-	const struct entry *e = set ? export_set_find_id(set, top) : NULL;
-	const struct entry *named = e ? export_set_find(set, path) : NULL;
+	const struct export *e = set ? export_set_find_id(set, top) : NULL;
+	const struct export *named = e ? export_set_find(set, path) : NULL;
 	int err = -ESTALE;
 
 	if (e && (!named || (named == e && e->mountpoint)))
@@ -175,7 +177,7 @@ static int opening_begin(struct children *c, uint32_t top, const char *path,
 			goto fail;
 		c->has_keeper = true;
 	}
-	err = open_export(c->table, top, path, &o->export);
+	err = open_export(c->table, top, path, &o->tree);
 	if (err < 0)
 		goto fail;
 	stat_inc(children_opened);
@@ -195,17 +197,18 @@ static struct opening *opening_find(struct children *c, uint32_t top,
 {
 	struct opening *o = c->opening;
 
-	while (o && (o->export->top != top || strcmp(o->export->path, path)))
+	while (o && (o->tree->top != top || strcmp(o->tree->path, path)))
 		o = o->next;
 	return o;
 }
 
 /* Under the lock: the opening of @e, unlinked; NULL: it has ended. */
-static struct opening *opening_take(struct children *c, const struct export *e)
+static struct opening *opening_take(struct children *c,
+				    const struct export_tree *e)
 {
 	struct opening **at = &c->opening, *o;
 
-	while (*at && (*at)->export != e)
+	while (*at && (*at)->tree != e)
 		at = &(*at)->next;
 	o = *at;
 	if (o)
@@ -214,7 +217,7 @@ static struct opening *opening_take(struct children *c, const struct export *e)
 }
 
 /* Ends the opening of @e, which is no child, unless it has ended. */
-static void opening_fail(struct children *c, struct export *e)
+static void opening_fail(struct children *c, struct export_tree *e)
 {
 	struct opening *o;
 
@@ -222,15 +225,15 @@ static void opening_fail(struct children *c, struct export *e)
 	o = opening_take(c, e);
 	mutex_unlock(&c->lock);
 	if (o)
-		export_put(o->export);
+		export_put(o->tree);
 	free(o);
 }
 
 /* Waits for @e's file system.  0, -ETIMEDOUT, or how its mount failed. */
-static int opening_wait(struct children *c, struct export *e)
+static int opening_wait(struct children *c, struct export_tree *e)
 {
-	const struct entry wanted = { .path = e->path, .where = e->path,
-				      .export = e };
+	const struct export wanted = { .path = e->path, .where = e->path,
+				      .tree = e };
 	uint64_t until = clock_ns() + WAIT_S * 1ull * NS_PER_S;
 	char *text = NULL;
 	int err = tree_settle(c->table, &wanted, until, &text);
@@ -245,7 +248,7 @@ static int opening_wait(struct children *c, struct export *e)
 
 /* Under the lock: the tree at @path, mounted or not, counted. */
 static int path_get(struct children *c, uint32_t top, const char *path,
-		    struct closing *closing, struct export **out)
+		    struct closing *closing, struct export_tree **out)
 {
 	struct child *child = child_at(c, top, path);
 	struct opening *o = opening_find(c, top, path);
@@ -256,7 +259,7 @@ static int path_get(struct children *c, uint32_t top, const char *path,
 		      opening_begin(c, top, path, &o) : -ETIMEDOUT;
 	if (err < 0)
 		return err;
-	*out = child ? atomic_load(&child->export) : o->export;
+	*out = child ? atomic_load(&child->tree) : o->tree;
 	ref_get(&(*out)->ref);
 	return 0;
 }
@@ -264,10 +267,10 @@ static int path_get(struct children *c, uint32_t top, const char *path,
 /* The export at @path, mounted and counted.  Errors: as opening_wait(), and of
  * open_export(). */
 static int open_path(struct children *c, uint32_t top, const char *path,
-		     struct export **out)
+		     struct export_tree **out)
 {
 	struct closing closing = { .n = 0 };
-	struct export *e = NULL;
+	struct export_tree *e = NULL;
 	int err;
 
 	mutex_lock(&c->lock);
@@ -311,7 +314,7 @@ static bool child_place(struct child *child, const struct child_line *line)
  * Makes @e, mounted and counted by the caller, a child.  @line: where it was
  * found, to be noted; NULL: where it is known to be.
  */
-static int child_adopt(struct children *c, struct export *e,
+static int child_adopt(struct children *c, struct export_tree *e,
 		       const struct child_line *line)
 {
 	struct closing closing = { .n = 0 };
@@ -337,14 +340,14 @@ static int child_adopt(struct children *c, struct export *e,
 		child_close(child, &closing);
 		child_use(child);
 		/* Pairs with the acquire in export_borrow(). */
-		atomic_store_explicit(&child->export, e, memory_order_release);
+		atomic_store_explicit(&child->tree, e, memory_order_release);
 		free(o);
 		o = NULL;
 	}
 	mutex_unlock(&c->lock);
 	closing_end(&closing);
 	if (o)
-		export_put(o->export);
+		export_put(o->tree);
 	free(o);
 	if (news)
 		child_record_add(c->record, line);
@@ -353,17 +356,18 @@ static int child_adopt(struct children *c, struct export *e,
 
 /* The open child at @at, counted, if the same is mounted there.  Closes one
  * that is not. */
-static struct export *find_open(struct children *c, const struct export *from,
-				const struct vfs_child *at)
+static struct export_tree *find_open(struct children *c,
+				     const struct export_tree *from,
+				     const struct vfs_child *at)
 {
 	struct closing closing = { .n = 0 };
-	struct export *found = NULL;
+	struct export_tree *found = NULL;
 	struct child *child;
 
 	mutex_lock(&c->lock);
 	child = child_at(c, from->top, at->path);
 	if (child)
-		found = atomic_load(&child->export);
+		found = atomic_load(&child->tree);
 	if (found && found->fs->mark == at->mark) {
 		child_use(child);
 		ref_get(&found->ref);
@@ -376,16 +380,16 @@ static struct export *find_open(struct children *c, const struct export *from,
 	return found;
 }
 
-int children_enter_open(struct children *c, const struct export *from,
-			const struct vfs_child *at, struct export **out)
+int children_enter_open(struct children *c, const struct export_tree *from,
+			const struct vfs_child *at, struct export_tree **out)
 {
 	*out = find_open(c, from, at);
 	return *out ? 0 : -EAGAIN;
 }
 
-int children_enter(struct children *c, const struct export *from,
+int children_enter(struct children *c, const struct export_tree *from,
 		   const struct vfs_child *at, const struct vfs_handle *dir,
-		   struct export **out)
+		   struct export_tree **out)
 {
 	const struct child *outer = children_find(c, from->id);
 	struct child_line line = {
@@ -393,7 +397,7 @@ int children_enter(struct children *c, const struct export *from,
 		.path = at->path,
 		.is_part = at->is_part && (!outer || outer->is_part),
 	};
-	struct export *e = find_open(c, from, at);
+	struct export_tree *e = find_open(c, from, at);
 	int err = 0;
 
 	if (!e)
@@ -416,7 +420,7 @@ int children_enter(struct children *c, const struct export *from,
 
 int children_open(struct children *c, struct child *child)
 {
-	struct export *e;
+	struct export_tree *e;
 	char *path;
 	int err;
 

@@ -27,7 +27,7 @@ struct child {
 	uint32_t	 top;
 	/* Counted; NULL: closed.  Written under the lock of all children, read
 	 * under RCU. */
-	struct export *_Atomic export;
+	struct export_tree *_Atomic tree;
 	_Atomic uint32_t used;		/* the second of the last call */
 	atomic_bool	 is_part;	/* a subvolume, of no other mount than
 					 * the export */
@@ -61,12 +61,12 @@ void child_use(struct child *child);
  * -ETIMEDOUT: that does not answer yet; -EREMCHG: something else is mounted
  * there by now, look again; or another -errno: it can't be exported.
  */
-int children_enter(struct children *c, const struct export *from,
+int children_enter(struct children *c, const struct export_tree *from,
 		   const struct vfs_child *at, const struct vfs_handle *dir,
-		   struct export **out);
+		   struct export_tree **out);
 /* The same, if it is open.  -EAGAIN: it is not. */
-int children_enter_open(struct children *c, const struct export *from,
-			const struct vfs_child *at, struct export **out);
+int children_enter_open(struct children *c, const struct export_tree *from,
+			const struct vfs_child *at, struct export_tree **out);
 /* Finds the directory of @child's "..": *@dir in the export *@id.  -ENOENT: it
  * is not known. */
 int children_above(struct children *c, const struct child *child, uint32_t *id,

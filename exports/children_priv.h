@@ -11,7 +11,7 @@
 
 /* A tree that is not known as a child yet: its file system has to tell. */
 struct opening {
-	struct export	*export;	/* counted */
+	struct export_tree	*tree;	/* counted */
 	uint32_t	 since;
 	struct opening	*next;
 };
@@ -22,7 +22,7 @@ struct children {
 	/* By id, linear probing; entries stay as long as this. */
 	struct child *_Atomic slot[CHILD_SLOTS];
 
-	pthread_mutex_t	 lock;		/* guards the rest, and child->export */
+	pthread_mutex_t	 lock;		/* guards the rest, and child->tree */
 	pthread_cond_t	 wake;
 	unsigned	 known;
 	struct opening	*opening;
@@ -32,7 +32,7 @@ struct children {
 
 /* Exports that are to be put. */
 struct closing {
-	struct export	*export[2 * CHILD_OPEN_MAX];
+	struct export_tree	*tree[2 * CHILD_OPEN_MAX];
 	unsigned	 n;
 };
 

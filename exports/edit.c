@@ -12,7 +12,7 @@
 
 /* ---- a copy */
 
-static int copy_clients(struct entry *to, const struct entry *from)
+static int copy_clients(struct export *to, const struct export *from)
 {
 	int err = 0;
 
@@ -40,10 +40,10 @@ static char *copy_text(const char *text, bool *failed)
 	return copy;
 }
 
-static int copy_entry(struct export_set *set, const struct entry *from)
+static int copy_entry(struct export_set *set, const struct export *from)
 {
 	const size_t size = from->backend->options_size + 1;
-	struct entry e = *from, *to;
+	struct export e = *from, *to;
 	bool failed = false;
 	int err;
 
@@ -57,7 +57,7 @@ static int copy_entry(struct export_set *set, const struct entry *from)
 		memcpy(e.options, from->options, size);
 	e.clients = NULL;
 	e.nclients = 0;
-	e.export = NULL;
+	e.tree = NULL;
 	err = export_set_add_entry(set, &e, &to);
 	if (err)
 		return err;
@@ -88,7 +88,7 @@ int export_set_copy(struct export_table *t, struct export_set **out)
 
 /* The entry of @text, a word.  0; -ENOENT or -EINVAL and *@err. */
 static int find_path_entry(const struct export_set *set, const char *text,
-		     struct entry **out, char **err)
+		     struct export **out, char **err)
 {
 	struct words *w = calloc(1, sizeof(*w));
 	int ret;
@@ -113,7 +113,7 @@ static int find_path_entry(const struct export_set *set, const char *text,
 }
 
 /* The place of a client of @e that is the same as @c; -1: there is none. */
-static int place_of_client(const struct entry *e, const struct client *c)
+static int place_of_client(const struct export *e, const struct client *c)
 {
 	for (unsigned i = 0; i < e->nclients; i++)
 		if (client_same(&e->clients[i], c))
@@ -122,7 +122,7 @@ static int place_of_client(const struct entry *e, const struct client *c)
 }
 
 /* The same; -ENOENT and *@err. */
-static int find_client(const struct entry *e, const struct client *c,
+static int find_client(const struct export *e, const struct client *c,
 		       char **err)
 {
 	int i = place_of_client(e, c);
@@ -134,7 +134,7 @@ static int find_client(const struct entry *e, const struct client *c,
 	return -ENOENT;
 }
 
-static void drop_emptied(struct export_set *set, const struct entry *e)
+static void drop_emptied(struct export_set *set, const struct export *e)
 {
 	unsigned i = 0;
 
@@ -148,7 +148,7 @@ int export_set_remove(struct export_set *set, const char *path,
 {
 	struct client c = { .text = NULL };
 	const char *wrong;
-	struct entry *e;
+	struct export *e;
 	int ret;
 
 	*err = NULL;
@@ -170,11 +170,11 @@ int export_set_remove(struct export_set *set, const char *path,
 	return export_set_finish(set, err);
 }
 
-static void subtract_entry(struct export_set *set, const struct entry *gone,
+static void subtract_entry(struct export_set *set, const struct export *gone,
 			   const struct export_set *stays)
 {
-	const struct entry *other = export_set_find(stays, gone->path);
-	struct entry *e = export_set_find(set, gone->path);
+	const struct export *other = export_set_find(stays, gone->path);
+	struct export *e = export_set_find(set, gone->path);
 
 	for (unsigned i = e ? e->nclients : 0; i-- > 0;) {
 		const struct client *c = &e->clients[i];
@@ -197,7 +197,7 @@ int export_set_subtract(struct export_set *set, const struct export_set *gone,
 }
 
 /* "PREFIX/PATH TEXT", malloced; NULL: no memory. */
-static char *line_for(const struct entry *e, const char *text)
+static char *line_for(const struct export *e, const char *text)
 {
 	char *line = NULL;
 	size_t len;
@@ -215,9 +215,9 @@ static char *line_for(const struct entry *e, const char *text)
 }
 
 /* @new is one entry of one client, as was told. */
-static int take_rule(struct entry *e, const struct export_set *new, char **err)
+static int take_rule(struct export *e, const struct export_set *new, char **err)
 {
-	const struct entry *n = new->nentries == 1 ? new->entries[0] : NULL;
+	const struct export *n = new->nentries == 1 ? new->entries[0] : NULL;
 	struct client *to;
 	char *text, *where;
 	uint32_t id;
@@ -264,7 +264,7 @@ int export_set_change(struct export_table *t, const char *name,
 		      struct export_set *set, char **err)
 {
 	struct export_set *new = NULL;
-	struct entry *e;
+	struct export *e;
 	char *line;
 	int ret;
 
@@ -292,7 +292,7 @@ void export_set_print(const struct export_set *set, FILE *out)
 			export_print_rule(set->entries[i], k, out);
 }
 
-static void tell_rules_of(const struct entry *e,
+static void tell_rules_of(const struct export *e,
 		       void (*fn)(void *arg, const struct export_rule *rule),
 		       void *arg)
 {
@@ -301,7 +301,7 @@ static void tell_rules_of(const struct entry *e,
 			e->path, e->clients[i].text, "", &e->clients[i].opts,
 			e->clients[i].where, e->backend->name,
 			e->id_taken ||
-			(e->export && !tree_is_mounted(e->export)),
+			(e->tree && !tree_is_mounted(e->tree)),
 		};
 		char *options = NULL;
 		size_t len;

@@ -30,13 +30,13 @@ static const char *below(const char *export, const char *path)
 	}
 }
 
-static const struct entry *find_longest(const struct export_set *set,
-					const char *path, const char **rest)
+static const struct export *find_longest(const struct export_set *set,
+					 const char *path, const char **rest)
 {
-	const struct entry *best = NULL;
+	const struct export *best = NULL;
 
 	for (unsigned i = 0; i < set->nentries; i++) {
-		const struct entry *e = set->entries[i];
+		const struct export *e = set->entries[i];
 		const char *left = below(e->path, path);
 
 		if (left && (!best || strlen(e->path) > strlen(best->path))) {
@@ -52,7 +52,7 @@ static struct child *child_of_path(struct export_table *t, const char *path)
 {
 	struct child *child = NULL;
 	const struct export_set *set;
-	const struct entry *e;
+	const struct export *e;
 	const char *rest;
 
 	rcu_enter();
@@ -66,11 +66,11 @@ static struct child *child_of_path(struct export_table *t, const char *path)
 
 int export_find_path(struct export_table *t, const char *path,
 		     const struct sockaddr *peer, bool any_port,
-		     struct export **out, struct export_opts *opts,
+		     struct export_tree **out, struct export_opts *opts,
 		     const char **rest)
 {
 	const struct export_set *set;
-	const struct entry *e;
+	const struct export *e;
 	int err = -ENOENT;
 
 	rcu_enter();
@@ -86,7 +86,7 @@ int export_find_path(struct export_table *t, const char *path,
 
 int export_reach_path(struct export_table *t, const char *path,
 		      const struct sockaddr *peer, bool any_port,
-		      struct export **out, struct export_opts *opts,
+		      struct export_tree **out, struct export_opts *opts,
 		      const char **rest)
 {
 	struct child *child;
@@ -106,14 +106,15 @@ int export_reach_path(struct export_table *t, const char *path,
 
 /* The entry of @at, by its path or, since a symbolic link may lead there, its
  * mount; or NULL.  In an RCU section. */
-static const struct entry *find_mount(struct export_table *t,
-				      const struct export_set *set,
-				      const struct vfs_child *at)
+static const struct export *find_mount(struct export_table *t,
+				       const struct export_set *set,
+				       const struct vfs_child *at)
 {
-	const struct entry *e = export_set_find(set, at->path);
+	const struct export *e = export_set_find(set, at->path);
 
 	for (unsigned i = 0; !e && i < set->nentries; i++) {
-		const struct export *x = export_of_entry(t, set->entries[i]);
+		const struct export_tree *x = tree_of_export(t,
+							     set->entries[i]);
 
 		if (at->mark && x && tree_is_mounted(x) &&
 		    x->fs->mark == at->mark)
@@ -125,12 +126,12 @@ static const struct entry *find_mount(struct export_table *t,
 /* The entry of @at's path, counted.  -ENOENT: there is none. */
 static int enter_entry(struct export_table *t, bool crosses,
 		       const struct vfs_child *at, const struct sockaddr *peer,
-		       bool any_port, struct export **out)
+		       bool any_port, struct export_tree **out)
 {
 	const struct export_set *set;
-	const struct entry *e;
+	const struct export *e;
 	struct export_opts opts;
-	struct export *in;
+	struct export_tree *in;
 	int err = -ENOENT;
 
 	rcu_enter();
@@ -150,10 +151,10 @@ static int enter_entry(struct export_table *t, bool crosses,
 	return err;
 }
 
-int export_enter_open(struct export_table *t, const struct export *from,
+int export_enter_open(struct export_table *t, const struct export_tree *from,
 		      bool crosses, const struct vfs_child *at,
 		      const struct sockaddr *peer, bool any_port,
-		      struct export **out)
+		      struct export_tree **out)
 {
 	int err = enter_entry(t, crosses, at, peer, any_port, out);
 
@@ -162,10 +163,10 @@ int export_enter_open(struct export_table *t, const struct export *from,
 	return err == 0 || err == -EAGAIN || err == -ETIMEDOUT ? err : -EXDEV;
 }
 
-int export_enter(struct export_table *t, const struct export *from,
+int export_enter(struct export_table *t, const struct export_tree *from,
 		 bool crosses, const struct vfs_child *at,
 		 const struct vfs_handle *dir, const struct sockaddr *peer,
-		 bool any_port, struct export **out)
+		 bool any_port, struct export_tree **out)
 {
 	int err = enter_entry(t, crosses, at, peer, any_port, out);
 	struct child *child;

@@ -130,13 +130,13 @@ static bool same_names(const struct export_set *a, const struct export_set *b)
 	return true;
 }
 
-static bool has_tree(const struct entry *e)
+static bool has_tree(const struct export *e)
 {
 	return !e->mountpoint && !e->id_taken;
 }
 
 /* Adds what became of @e: the set goes on, to find what else is wrong. */
-static void note_failure(struct entry *e, int *ret, char **err, int failure,
+static void note_failure(struct export *e, int *ret, char **err, int failure,
 			 char **why)
 {
 	if (failure == 0)
@@ -146,9 +146,9 @@ static void note_failure(struct entry *e, int *ret, char **err, int failure,
 	if (*why)
 		fail_too(err, *why);
 	*why = NULL;
-	if (e->export)
-		export_put(e->export);
-	e->export = NULL;
+	if (e->tree)
+		export_put(e->tree);
+	e->tree = NULL;
 }
 
 /*
@@ -167,18 +167,18 @@ static int bind_entries(struct export_table *t, struct export_set *set,
 			note_failure(set->entries[i], &ret, err,
 				     tree_bind(t, set->entries[i], &why), &why);
 	for (unsigned i = 0; i < set->nentries; i++)
-		if (set->entries[i]->export)
+		if (set->entries[i]->tree)
 			note_failure(set->entries[i], &ret, err,
 				     tree_settle(t, set->entries[i], until,
 						 &why), &why);
 	return ret < 0 ? ret : children_take_entries(t->children, set, err);
 }
 
-static bool still_has(const struct export_set *set, const struct export *e)
+static bool still_has(const struct export_set *set, const struct export_tree *e)
 {
-	const struct entry *entry = export_set_find_id(set, e->id);
+	const struct export *entry = export_set_find_id(set, e->id);
 
-	return entry && entry->export == e;
+	return entry && entry->tree == e;
 }
 
 /* Notes which exports of @old, which may be NULL, leave the table. */
@@ -186,7 +186,7 @@ static void note_departures(const struct export_set *old,
 			    const struct export_set *set)
 {
 	for (unsigned i = 0; old && i < old->nentries; i++) {
-		struct export *e = old->entries[i]->export;
+		struct export_tree *e = old->entries[i]->tree;
 
 		if (e && !still_has(set, e))
 			atomic_fetch_add(&e->departures, 1);
@@ -228,7 +228,7 @@ int export_table_publish(struct export_table *t, struct export_set *set,
 /* Returns the first client, by precedence, that @a matches.  In an RCU
  * section. */
 static int match(struct export_table *t, const struct export_set *set,
-		 const struct entry *e, const struct addr *a,
+		 const struct export *e, const struct addr *a,
 		 const struct client **out)
 {
 	const uint64_t *names = NULL;
@@ -261,7 +261,7 @@ static int match(struct export_table *t, const struct export_set *set,
 
 /* Decides whether @peer may use @e, and how.  In an RCU section. */
 static int admit_peer(struct export_table *t, const struct export_set *set,
-		      const struct entry *e, const struct sockaddr *peer,
+		      const struct export *e, const struct sockaddr *peer,
 		      bool any_port, struct export_opts *opts)
 {
 	const struct client *c;
@@ -291,11 +291,12 @@ static int admit_peer(struct export_table *t, const struct export_set *set,
 }
 
 int export_admit(struct export_table *t, const struct export_set *set,
-		 const struct entry *e, const struct sockaddr *peer,
-		 bool any_port, struct export_opts *opts, struct export **out)
+		 const struct export *e, const struct sockaddr *peer,
+		 bool any_port, struct export_opts *opts,
+		 struct export_tree **out)
 {
 	int err = admit_peer(t, set, e, peer, any_port, opts);
-	struct export *tree;
+	struct export_tree *tree;
 	struct addr a;
 	unsigned port;
 
@@ -307,7 +308,7 @@ int export_admit(struct export_table *t, const struct export_set *set,
 			    "system id; give one of them another with fsid=");
 		return -EACCES;
 	}
-	tree = export_of_entry(t, e);
+	tree = tree_of_export(t, e);
 	if (!tree)
 		return -EAGAIN;
 	if (!tree_is_mounted(tree))
@@ -320,11 +321,11 @@ int export_admit(struct export_table *t, const struct export_set *set,
  * entry with a mountpoint. */
 static int borrow_child(struct export_table *t, const struct export_set *set,
 			uint32_t id, const struct sockaddr *peer,
-			bool any_port, struct export **out,
+			bool any_port, struct export_tree **out,
 			struct export_opts *opts)
 {
 	struct child *child = children_find(t->children, id);
-	const struct entry *top = child ? export_set_find_id(set, child->top) :
+	const struct export *top = child ? export_set_find_id(set, child->top) :
 				  NULL;
 	int err;
 
@@ -338,7 +339,7 @@ static int borrow_child(struct export_table *t, const struct export_set *set,
 	if (!opts->crossmnt && !child->is_part)
 		return -ESTALE;
 	/* Pairs with the release in child_adopt(). */
-	*out = atomic_load_explicit(&child->export, memory_order_acquire);
+	*out = atomic_load_explicit(&child->tree, memory_order_acquire);
 	if (!*out)
 		return -EAGAIN;
 	child_use(child);
@@ -347,14 +348,14 @@ static int borrow_child(struct export_table *t, const struct export_set *set,
 
 int export_borrow(struct export_table *t, uint32_t id,
 		  const struct sockaddr *peer, bool any_port,
-		  struct export **out, struct export_opts *opts)
+		  struct export_tree **out, struct export_opts *opts)
 {
 	const struct export_set *set = export_set_now(t);
-	const struct entry *e = set ? export_set_find_id(set, id) : NULL;
+	const struct export *e = set ? export_set_find_id(set, id) : NULL;
 	int err;
 
-	if (likely(e && e->export)) {
-		*out = e->export;
+	if (likely(e && e->tree)) {
+		*out = e->tree;
 		err = admit_peer(t, set, e, peer, any_port, opts);
 		return err == 0 && !tree_is_mounted(*out) ? -ETIMEDOUT : err;
 	}
@@ -371,7 +372,8 @@ int export_open_child(struct export_table *t, struct child *child,
 {
 	int err = children_open(t->children, child);
 	struct export_set *set = export_current(t);
-	const struct entry *e = set ? export_set_find_id(set, child->id) : NULL;
+	const struct export *e = set ? export_set_find_id(set,
+							  child->id) : NULL;
 	struct addr a;
 	unsigned port;
 
@@ -388,7 +390,7 @@ int export_open_child(struct export_table *t, struct child *child,
 static struct child *child_of_id(struct export_table *t, uint32_t id)
 {
 	const struct export_set *set;
-	const struct entry *e;
+	const struct export *e;
 
 	rcu_enter();
 	set = export_set_now(t);
@@ -400,7 +402,7 @@ static struct child *child_of_id(struct export_table *t, uint32_t id)
 
 int export_reach(struct export_table *t, uint32_t id,
 		 const struct sockaddr *peer, bool any_port,
-		 struct export **out, struct export_opts *opts)
+		 struct export_tree **out, struct export_opts *opts)
 {
 	struct child *child = child_of_id(t, id);
 	int err;
@@ -417,8 +419,8 @@ int export_reach(struct export_table *t, uint32_t id,
 	return err == -EAGAIN ? -ETIMEDOUT : err;
 }
 
-int export_above(struct export_table *t, const struct export *e, uint32_t *id,
-		 struct vfs_handle *dir)
+int export_above(struct export_table *t, const struct export_tree *e,
+		 uint32_t *id, struct vfs_handle *dir)
 {
 	struct child *child = children_find(t->children, e->id);
 
@@ -428,7 +430,7 @@ int export_above(struct export_table *t, const struct export *e, uint32_t *id,
 
 int export_find(struct export_table *t, uint32_t id,
 		const struct sockaddr *peer, bool any_port,
-		struct export **out, struct export_opts *opts)
+		struct export_tree **out, struct export_opts *opts)
 {
 	int err;
 
@@ -455,24 +457,24 @@ void export_resolve(struct export_table *t, const struct sockaddr *peer)
 }
 
 /* True if @e is a file system below an export, and is still open. */
-static bool child_is_open(struct export_table *t, const struct export *e)
+static bool child_is_open(struct export_table *t, const struct export_tree *e)
 {
 	struct child *child = children_find(t->children, e->id);
 
-	return child && atomic_load_explicit(&child->export,
+	return child && atomic_load_explicit(&child->tree,
 					     memory_order_relaxed) == e;
 }
 
-bool export_is_current(struct export_table *t, const struct export *e)
+bool export_is_current(struct export_table *t, const struct export_tree *e)
 {
 	const struct export_set *set;
-	const struct entry *entry;
+	const struct export *entry;
 	bool is;
 
 	rcu_enter();
 	set = export_set_now(t);
 	entry = set ? export_set_find_id(set, e->top) : NULL;
-	is = entry && (entry->export == e || child_is_open(t, e));
+	is = entry && (entry->tree == e || child_is_open(t, e));
 	rcu_exit();
 	return is;
 }
@@ -484,7 +486,7 @@ void export_walk(struct export_table *t,
 	struct export_set *set = export_current(t);
 
 	for (unsigned i = 0; set && i < set->nentries; i++) {
-		const struct entry *e = set->entries[i];
+		const struct export *e = set->entries[i];
 		/* Everyone is the last by precedence. */
 		bool everyone = e->nclients > 1 &&
 			e->clients[e->nclients - 1].kind == CLIENT_ANYONE;
@@ -496,13 +498,13 @@ void export_walk(struct export_table *t,
 }
 
 void export_each(struct export_table *t,
-		 void (*fn)(void *arg, struct export *e), void *arg)
+		 void (*fn)(void *arg, struct export_tree *e), void *arg)
 {
 	struct export_set *set = export_current(t);
 
 	for (unsigned i = 0; set && i < set->nentries; i++)
-		if (set->entries[i]->export)
-			fn(arg, set->entries[i]->export);
+		if (set->entries[i]->tree)
+			fn(arg, set->entries[i]->tree);
 	export_set_put(set);
 }
 

@@ -3,7 +3,7 @@
  * export - the exported trees, their clients, and the clients' options.
  *
  * The table is an immutable snapshot: parsed aside, then published; readers
- * take a counted reference under RCU.  Trees (struct export) live across
+ * take a counted reference under RCU.  Trees (struct export_tree) live across
  * snapshots that name the same directory.
  */
 #ifndef GANNET_EXPORTS_EXPORT_H
@@ -48,7 +48,7 @@ struct export_opts {
 
 struct rpc_limit;
 
-struct export {
+struct export_tree {
 	char		*path;		/* as clients name it */
 	uint32_t	 id;		/* in filehandles, unless the client's
 					 * rule has another; from the path, or
@@ -92,10 +92,10 @@ struct export_config {
 	 * here.  It has the path and the id; a file system below an export has
 	 * the export's id until it is open.  Publisher's thread, or a
 	 * worker. */
-	void (*attach)(void *arg, struct export *e);
+	void (*attach)(void *arg, struct export_tree *e);
 	/* The last reference to @e is gone: release them.  Called on the
 	 * thread that put it, perhaps within a call of that export. */
-	void (*release)(void *arg, struct export *e);
+	void (*release)(void *arg, struct export_tree *e);
 	void *arg;
 };
 
@@ -176,11 +176,11 @@ int export_table_publish(struct export_table *t, struct export_set *set,
  */
 int export_find(struct export_table *t, uint32_t id,
 		const struct sockaddr *peer, bool any_port,
-		struct export **out, struct export_opts *opts);
+		struct export_tree **out, struct export_opts *opts);
 /* The same, not counted: valid only in the caller's RCU section. */
 int export_borrow(struct export_table *t, uint32_t id,
 		  const struct sockaddr *peer, bool any_port,
-		  struct export **out, struct export_opts *opts);
+		  struct export_tree **out, struct export_opts *opts);
 /*
  * export_find() on a worker: looks up the names of @peer, and opens the file
  * system below an export that @id is of, for which it waits a little.
@@ -188,7 +188,7 @@ int export_borrow(struct export_table *t, uint32_t id,
  */
 int export_reach(struct export_table *t, uint32_t id,
 		 const struct sockaddr *peer, bool any_port,
-		 struct export **out, struct export_opts *opts);
+		 struct export_tree **out, struct export_opts *opts);
 /*
  * Another file system, @at, that a lookup in the directory @dir of @from came
  * to, as the export to go on in.  It has an entry, or @crosses (crossmnt of the
@@ -196,20 +196,20 @@ int export_reach(struct export_table *t, uint32_t id,
  * little.  -EXDEV: it is not to be entered; -ETIMEDOUT: come again;
  * -EREMCHG: something else was mounted there meanwhile, look up the name again.
  */
-int export_enter(struct export_table *t, const struct export *from,
+int export_enter(struct export_table *t, const struct export_tree *from,
 		 bool crosses, const struct vfs_child *at,
 		 const struct vfs_handle *dir, const struct sockaddr *peer,
-		 bool any_port, struct export **out);
+		 bool any_port, struct export_tree **out);
 /* export_enter() without waiting, for what is open.  -EAGAIN: it is not, or a
  * name service has to be asked. */
-int export_enter_open(struct export_table *t, const struct export *from,
+int export_enter_open(struct export_table *t, const struct export_tree *from,
 		      bool crosses, const struct vfs_child *at,
 		      const struct sockaddr *peer, bool any_port,
-		      struct export **out);
+		      struct export_tree **out);
 /* The directory above the root of a file system below an export: *@dir in the
  * export *@id.  -ENOENT: @e is not below one. */
-int export_above(struct export_table *t, const struct export *e, uint32_t *id,
-		 struct vfs_handle *dir);
+int export_above(struct export_table *t, const struct export_tree *e,
+		 uint32_t *id, struct vfs_handle *dir);
 /*
  * The export that @path lies in (the longest match), for MNT; *@rest points
  * at what is left of @path below the export, "" for the export itself.
@@ -217,14 +217,14 @@ int export_above(struct export_table *t, const struct export *e, uint32_t *id,
  */
 int export_find_path(struct export_table *t, const char *path,
 		     const struct sockaddr *peer, bool any_port,
-		     struct export **out, struct export_opts *opts,
+		     struct export_tree **out, struct export_opts *opts,
 		     const char **rest);
 /* export_find_path() on a worker: looks up the names of @peer, and opens an
  * export with a mountpoint, for which it waits a little.  -ENODEV, logged:
  * nothing is mounted there. */
 int export_reach_path(struct export_table *t, const char *path,
 		      const struct sockaddr *peer, bool any_port,
-		      struct export **out, struct export_opts *opts,
+		      struct export_tree **out, struct export_opts *opts,
 		      const char **rest);
 /* For the log: false if this was asked before about @peer and @path, which lies
  * in no export, or is no path, since the exports were read.  May forget. */
@@ -240,11 +240,11 @@ void export_resolve(struct export_table *t, const struct sockaddr *peer);
  */
 void export_check_names(struct export_table *t, bool wait);
 /* Never blocks: after the last one a thread of the export's unmounts it. */
-void export_put(struct export *e);
+void export_put(struct export_tree *e);
 
 /* True if @e, which the caller counts, is still exported.  Any registered
  * thread; doesn't block. */
-bool export_is_current(struct export_table *t, const struct export *e);
+bool export_is_current(struct export_table *t, const struct export_tree *e);
 
 /* For EXPORT: each path with the clients as written, one call a client.
  * @everyone: this client or another of the path, and not the only one, is
@@ -277,7 +277,7 @@ void export_walk_rules(struct export_table *t,
 		       void *arg);
 /* Calls @fn for each export that has no mountpoint. */
 void export_each(struct export_table *t,
-		 void (*fn)(void *arg, struct export *e), void *arg);
+		 void (*fn)(void *arg, struct export_tree *e), void *arg);
 
 /* The caller, as its credential claims it.  Borrowed. */
 struct export_claim {
@@ -321,10 +321,10 @@ struct export_fh {
 	uint8_t	 data[EXPORT_FH_MAX];
 };
 
-void export_fh_make(struct export_table *t, const struct export *e,
+void export_fh_make(struct export_table *t, const struct export_tree *e,
 		    const struct vfs_handle *h, struct export_fh *fh);
 /* The same for a client with @opts, the rule of @e: with the id of that. */
-void export_fh_make_for(struct export_table *t, const struct export *e,
+void export_fh_make_for(struct export_table *t, const struct export_tree *e,
 			const struct export_opts *opts,
 			const struct vfs_handle *h, struct export_fh *fh);
 /* True if both ids are of one export. */

@@ -49,7 +49,7 @@ struct client {
 };
 
 /* One exported path of a snapshot. */
-struct entry {
+struct export {
 	char			*path;
 	char			*prefix;	/* as written: "mem,size=1g:" */
 	const struct vfs_ops	*backend;	/* borrowed: static */
@@ -70,7 +70,7 @@ struct entry {
 	/* Of all clients together; one that no rule has is NO_RATE. */
 	struct rates		 max;
 	/* Counted, once published.  NULL with a mountpoint: children.h. */
-	struct export		*export;
+	struct export_tree	*tree;
 };
 
 /* A warning that no mistake came of. */
@@ -84,13 +84,13 @@ struct id_place {
 	uint32_t	 id;
 	unsigned	 at;		/* the entry's place in the text */
 	bool		 was_taken;	/* of the entry, until now */
-	struct entry	*entry;
+	struct export	*entry;
 };
 
 struct export_set {
 	struct ref	  ref;
 	bool		  lenient;	/* see export_table_lenient() */
-	struct entry	**entries;	/* in the order of the text */
+	struct export	**entries;	/* in the order of the text */
 	unsigned	  nentries;
 	struct note	 *notes;
 	unsigned	  nnotes;
@@ -299,15 +299,15 @@ const char *export_option_at(unsigned i, enum option_kind *kind);
 int  export_set_alloc(struct export_set **out);
 void export_set_put(struct export_set *set);
 /* The entry of @path, or NULL. */
-struct entry *export_set_find(const struct export_set *set,
-			      const char *path);
+struct export *export_set_find(const struct export_set *set,
+			       const char *path);
 /* Takes the strings of @e, on failure too. */
-int  export_set_add_entry(struct export_set *set, const struct entry *e,
-			  struct entry **out);
+int  export_set_add_entry(struct export_set *set, const struct export *e,
+			  struct export **out);
 /* Takes the strings of @c, on failure too. */
-int  export_entry_add_client(struct entry *e, const struct client *c);
+int  export_entry_add_client(struct export *e, const struct client *c);
 /* Both free it, and move those behind it. */
-void export_entry_drop_client(struct entry *e, unsigned i);
+void export_entry_drop_client(struct export *e, unsigned i);
 void export_set_drop_entry(struct export_set *set, unsigned i);
 /* Adds a warning.  Takes @where, which may be NULL: out of memory. */
 int export_set_note(struct export_set *set, char *where, const char *text);
@@ -321,9 +321,9 @@ struct export_set *export_current(struct export_table *t);
 int export_set_finish(struct export_set *set, char **err);
 
 /* fsid.c */
-void fsid_take(struct entry *e, const struct fsid_option *fsid);
+void fsid_take(struct export *e, const struct fsid_option *fsid);
 /* Makes @id the entry's, if one of its clients has it. */
-void fsid_prefer(struct entry *e, uint32_t id);
+void fsid_prefer(struct export *e, uint32_t id);
 
 /* ids.c */
 /* Indexes the ids of @set.  0; -ENOMEM; -EINVAL and *@err: entries have the
@@ -331,7 +331,7 @@ void fsid_prefer(struct entry *e, uint32_t id);
 int ids_index(struct export_set *set, char **err);
 /* The entry with this id, as the entry or one of its clients has it; or
  * NULL. */
-struct entry *export_set_find_id(const struct export_set *set, uint32_t id);
+struct export *export_set_find_id(const struct export_set *set, uint32_t id);
 
 /* names.c */
 void names_check(const struct export_set *set, const struct resolver *r,
@@ -341,7 +341,7 @@ void names_check(const struct export_set *set, const struct resolver *r,
 /* Prints @s as a word of exports(5). */
 void export_print_word(const char *s, FILE *out);
 /* Prints the rule of the client @i. */
-void export_print_rule(const struct entry *e, unsigned i, FILE *out);
+void export_print_rule(const struct export *e, unsigned i, FILE *out);
 bool export_set_show(struct export_table *t, const struct export_set *set,
 		     FILE *out);
 
@@ -350,30 +350,30 @@ void trees_init(struct export_table *t);
 /* Waits until all are unmounted.  All were put. */
 void trees_fini(struct export_table *t);
 /*
- * Sets e->export, counted: to the tree of e->path that there is, or to a new
+ * Sets e->tree, counted: to the tree of e->path that there is, or to a new
  * one, whose mount begins.  Waits for no file system.  0, or -errno and *@err,
- * and then e->export may be set, too.
+ * and then e->tree may be set, too.
  */
-int tree_bind(struct export_table *t, struct entry *e, char **err);
+int tree_bind(struct export_table *t, struct export *e, char **err);
 /*
- * Waits until e->export is mounted, and its path known to lead there still; no
+ * Waits until e->tree is mounted, and its path known to lead there still; no
  * longer than until clock_ns() is @until, and not at all where an earlier call
  * waited in vain.  0, also when neither is known yet; or -errno and *@err.
  */
-int tree_settle(struct export_table *t, const struct entry *e,
+int tree_settle(struct export_table *t, const struct export *e,
 		uint64_t until, char **err);
 /* Sets *@out to a new tree, counted, with the backend of @top; its mount
  * begins.  It is at @path, below @top; or, with NULL, that which @top has a
  * mountpoint for. */
-int tree_open_child(struct export_table *t, const struct entry *top,
-		    const char *path, struct export **out);
+int tree_open_child(struct export_table *t, const struct export *top,
+		    const char *path, struct export_tree **out);
 /* True if @top still has the path that @e, a child, is below; or, for one with
  * a mountpoint, says the same. */
-bool tree_belongs(const struct export *e, const struct entry *top);
+bool tree_belongs(const struct export_tree *e, const struct export *top);
 /* True if its path was found to lead elsewhere.  Has its thread look again. */
-bool tree_has_moved(const struct export *e);
+bool tree_has_moved(const struct export_tree *e);
 /* May e->fs be used?  Once it may, it may as long as @e is counted. */
-bool tree_is_mounted(const struct export *e);
+bool tree_is_mounted(const struct export_tree *e);
 
 /* export.c */
 /*
@@ -382,8 +382,9 @@ bool tree_is_mounted(const struct export *e);
  * to open it.
  */
 int export_admit(struct export_table *t, const struct export_set *set,
-		 const struct entry *e, const struct sockaddr *peer,
-		 bool any_port, struct export_opts *opts, struct export **out);
+		 const struct export *e, const struct sockaddr *peer,
+		 bool any_port, struct export_opts *opts,
+		 struct export_tree **out);
 /* children_open(), which may wait.  Logs once for @peer that nothing is mounted
  * on an entry's mountpoint (-ENODEV). */
 int export_open_child(struct export_table *t, struct child *child,
@@ -392,11 +393,12 @@ int export_open_child(struct export_table *t, struct child *child,
 /* child_table.c */
 /* The tree of @e, which may not be mounted yet; NULL: the entry has a
  * mountpoint, and is not open.  In an RCU section. */
-struct export *export_of_entry(struct export_table *t, const struct entry *e);
+struct export_tree *tree_of_export(struct export_table *t,
+				   const struct export *e);
 
 /* refusal.c */
 /* Logs once that @a was refused by a rule of @e.  @rule is a constant. */
-void refusal_log(struct export_table *t, const struct entry *e,
+void refusal_log(struct export_table *t, const struct export *e,
 		 const struct addr *a, unsigned port, const char *rule);
 /* Logs once that a filehandle's export was taken out of the file. */
 void refusal_log_gone(struct export_table *t, uint32_t id,

@@ -43,7 +43,7 @@ STAT(fh_forged, "filehandles refused: not made by this server");
 bool export_same_id(struct export_table *t, uint32_t a, uint32_t b)
 {
 	const struct export_set *set;
-	const struct entry *e;
+	const struct export *e;
 	bool same;
 
 	if (likely(a == b))
@@ -56,7 +56,7 @@ bool export_same_id(struct export_table *t, uint32_t a, uint32_t b)
 	return same;
 }
 
-static void make_fh(struct export_table *t, const struct export *e,
+static void make_fh(struct export_table *t, const struct export_tree *e,
 		    uint32_t export_id, const struct vfs_handle *h,
 		    struct export_fh *fh)
 {
@@ -75,13 +75,13 @@ static void make_fh(struct export_table *t, const struct export *e,
 
 /* A single comparison, so that its time tells nothing about the MAC. */
 
-void export_fh_make(struct export_table *t, const struct export *e,
+void export_fh_make(struct export_table *t, const struct export_tree *e,
 		    const struct vfs_handle *h, struct export_fh *fh)
 {
 	make_fh(t, e, e->id, h, fh);
 }
 
-void export_fh_make_for(struct export_table *t, const struct export *e,
+void export_fh_make_for(struct export_table *t, const struct export_tree *e,
 			const struct export_opts *opts,
 			const struct vfs_handle *h, struct export_fh *fh)
 {
@@ -109,20 +109,20 @@ static bool same_mac(const uint8_t *a, const uint8_t *b)
 static int tree_key(struct export_table *t, uint32_t id, uint8_t *key)
 {
 	const struct export_set *set;
-	const struct entry *e;
+	const struct export *e;
 	int err = 0;
 
 	rcu_enter();
 	set = export_set_now(t);
 	e = set ? export_set_find_id(set, id) : NULL;
-	if (!e || !e->export)
+	if (!e || !e->tree)
 		err = -ESTALE;
-	else if (!tree_is_mounted(e->export))
+	else if (!tree_is_mounted(e->tree))
 		err = -ETIMEDOUT;
-	else if (!e->export->fs->handle_key)
+	else if (!e->tree->fs->handle_key)
 		err = -EBADMSG;
 	else
-		memcpy(key, e->export->fs->handle_key, EXPORT_KEY_LEN);
+		memcpy(key, e->tree->fs->handle_key, EXPORT_KEY_LEN);
 	rcu_exit();
 	return err;
 }

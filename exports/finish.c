@@ -18,7 +18,7 @@ static int index_names(struct export_set *set)
 	if (!set->names)
 		return -ENOMEM;
 	for (unsigned i = 0; i < set->nentries; i++) {
-		struct entry *e = set->entries[i];
+		struct export *e = set->entries[i];
 
 		for (unsigned j = 0; j < e->nclients; j++) {
 			struct client *c = &e->clients[j];
@@ -38,7 +38,7 @@ static uint64_t rate_of(uint64_t rate)
 }
 
 /* Tells each rule the limits of its export. */
-static void spread_limits(struct entry *e)
+static void spread_limits(struct export *e)
 {
 	const struct rates max = { rate_of(e->max.ops), rate_of(e->max.bytes) };
 

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-void fsid_take(struct entry *e, const struct fsid_option *fsid)
+void fsid_take(struct export *e, const struct fsid_option *fsid)
 {
 	e->has_fsid = true;
 	e->id = fsid->id;
@@ -12,7 +12,7 @@ void fsid_take(struct entry *e, const struct fsid_option *fsid)
 	memcpy(e->uuid, fsid->uuid, sizeof(e->uuid));
 }
 
-void fsid_prefer(struct entry *e, uint32_t id)
+void fsid_prefer(struct export *e, uint32_t id)
 {
 	for (unsigned i = 0; i < e->nclients; i++)
 		if (e->clients[i].opts.has_id && e->clients[i].opts.id == id)

@@ -16,7 +16,7 @@
 #include <sodium.h>
 
 /* The same for the same path, whenever and wherever this server runs. */
-static uint32_t id_of_path(const struct entry *e)
+static uint32_t id_of_path(const struct export *e)
 {
 	static const uint8_t key[crypto_shorthash_KEYBYTES];
 	uint64_t hash;
@@ -49,7 +49,7 @@ static unsigned most_ids(const struct export_set *set)
 
 static void add_place(struct export_set *set, unsigned at, uint32_t id)
 {
-	struct entry *e = set->entries[at];
+	struct export *e = set->entries[at];
 
 	set->by_id[set->nids++] = (struct id_place){ id, at, e->id_taken, e };
 }
@@ -58,7 +58,7 @@ static void collect_ids(struct export_set *set)
 {
 	set->nids = 0;
 	for (unsigned i = 0; i < set->nentries; i++) {
-		struct entry *e = set->entries[i];
+		struct export *e = set->entries[i];
 
 		if (!e->has_fsid)
 			e->id = id_of_path(e);
@@ -73,8 +73,8 @@ static void collect_ids(struct export_set *set)
 }
 
 /* @e has an id of @owner. */
-static int tell_clash(struct export_set *set, const struct entry *e,
-		      const struct entry *owner, char **err)
+static int tell_clash(struct export_set *set, const struct export *e,
+		      const struct export *owner, char **err)
 {
 	char *text = NULL, *line = NULL;
 
@@ -141,7 +141,7 @@ int ids_index(struct export_set *set, char **err)
 	return ret;
 }
 
-struct entry *export_set_find_id(const struct export_set *set, uint32_t id)
+struct export *export_set_find_id(const struct export_set *set, uint32_t id)
 {
 	unsigned lo = 0, hi = set->nids;
 

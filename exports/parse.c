@@ -30,7 +30,7 @@ struct parser {
 	/* Entries whose path is a mistake, so that their clients are read. */
 	struct export_set   *strays;
 	/* Of the entry that is being read. */
-	struct entry	    *entry;
+	struct export	    *entry;
 	struct option_target defaults;
 };
 
@@ -96,7 +96,7 @@ static int read_kind_options(struct parser *p, const struct kind *kind,
 }
 
 /* "mem,size=1g:/path", or "delay,ms=5:mem,size=1g:/path" with a filter. */
-static int read_backend(struct parser *p, struct entry *e, char **path)
+static int read_backend(struct parser *p, struct export *e, char **path)
 {
 	struct kind filter = { 0 }, below;
 	int ret;
@@ -172,7 +172,7 @@ static int check_path(struct parser *p, const char *path)
 static int begin_stray(struct parser *p)
 {
 	const struct vfs_ops *usual = p->table->backend;
-	struct entry e = {
+	struct export e = {
 		.path = strdup(p->in.word), .backend = usual,
 		.options = calloc(1, usual->options_size + 1),
 		.where = words_where(&p->in), .max = { NO_RATE, NO_RATE },
@@ -190,8 +190,8 @@ static int begin_stray(struct parser *p)
 /* The first word of an entry was read. */
 static int begin_entry(struct parser *p)
 {
-	struct entry e = { .max = { NO_RATE, NO_RATE } };
-	struct entry *old;
+	struct export e = { .max = { NO_RATE, NO_RATE } };
+	struct export *old;
 	char *path;
 	int ret = read_backend(p, &e, &path);
 
@@ -228,7 +228,7 @@ fail:
 
 static int use_fsid(struct parser *p, const struct fsid_option *fsid)
 {
-	struct entry *e = p->entry;
+	struct export *e = p->entry;
 
 	/* Of several the smallest, whatever the order of the lines is. */
 	if (!fsid->given || (e->has_fsid && e->id <= fsid->id))
@@ -244,7 +244,7 @@ static int use_fsid(struct parser *p, const struct fsid_option *fsid)
 /* It is the export's: it holds for all of its clients. */
 static int use_mountpoint(struct parser *p, const struct option_target *t)
 {
-	struct entry *e = p->entry;
+	struct export *e = p->entry;
 	char *path;
 	int ret;
 
@@ -304,7 +304,7 @@ static void note_option(void *arg, const char *text)
 /* 0: no client is @c yet.  1: one is, with the same options. */
 static int check_new_client(struct parser *p, const struct client *c)
 {
-	const struct entry *e = p->entry;
+	const struct export *e = p->entry;
 	char text[256];
 
 	for (unsigned i = 0; i < e->nclients; i++) {

@@ -19,7 +19,7 @@ static bool refusal_is_new(struct export_table *t, const struct addr *a,
 					memory_order_relaxed) != h;
 }
 
-void refusal_log(struct export_table *t, const struct entry *e,
+void refusal_log(struct export_table *t, const struct export *e,
 		 const struct addr *a, unsigned port, const char *rule)
 {
 	char host[INET6_ADDRSTRLEN] = "?";

@@ -25,7 +25,7 @@ static void client_fini(const struct client *c)
 	free(c->where);
 }
 
-static void entry_fini(const struct entry *e)
+static void entry_fini(const struct export *e)
 {
 	for (unsigned i = 0; i < e->nclients; i++)
 		client_fini(&e->clients[i]);
@@ -36,8 +36,8 @@ static void entry_fini(const struct entry *e)
 	free(e->where);
 	free(e->fsid_where);
 	free(e->mountpoint);
-	if (e->export)
-		export_put(e->export);
+	if (e->tree)
+		export_put(e->tree);
 }
 
 void export_set_put(struct export_set *set)
@@ -64,7 +64,7 @@ void export_set_free(struct export_set *set)
 	export_set_put(set);
 }
 
-void export_entry_drop_client(struct entry *e, unsigned i)
+void export_entry_drop_client(struct export *e, unsigned i)
 {
 	client_fini(&e->clients[i]);
 	memmove(&e->clients[i], &e->clients[i + 1],
@@ -76,7 +76,7 @@ void export_set_drop_entry(struct export_set *set, unsigned i)
 	entry_fini(set->entries[i]);
 	free(set->entries[i]);
 	memmove(&set->entries[i], &set->entries[i + 1],
-		(--set->nentries - i) * sizeof(struct entry *));
+		(--set->nentries - i) * sizeof(struct export *));
 }
 
 int export_set_note(struct export_set *set, char *where, const char *text)
@@ -120,7 +120,7 @@ void export_set_notes(const struct export_set *set,
 	}
 }
 
-struct entry *export_set_find(const struct export_set *set, const char *path)
+struct export *export_set_find(const struct export_set *set, const char *path)
 {
 	for (unsigned i = 0; i < set->nentries; i++)
 		if (strcmp(set->entries[i]->path, path) == 0)
@@ -128,10 +128,10 @@ struct entry *export_set_find(const struct export_set *set, const char *path)
 	return NULL;
 }
 
-int export_set_add_entry(struct export_set *set, const struct entry *e,
-			 struct entry **out)
+int export_set_add_entry(struct export_set *set, const struct export *e,
+			 struct export **out)
 {
-	struct entry **entries, *copy = malloc(sizeof(*copy));
+	struct export **entries, *copy = malloc(sizeof(*copy));
 
 	entries = reallocarray(set->entries, set->nentries + 1,
 			       sizeof(*entries));
@@ -149,7 +149,7 @@ int export_set_add_entry(struct export_set *set, const struct entry *e,
 }
 
 /* Behind those of its kind, before those that have less precedence. */
-int export_entry_add_client(struct entry *e, const struct client *c)
+int export_entry_add_client(struct export *e, const struct client *c)
 {
 	struct client *clients;
 	unsigned i;

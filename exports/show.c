@@ -34,7 +34,7 @@ static void print_fsid_option(const struct fsid_option *fsid, FILE *out)
 			fsid->uuid[i]);
 }
 
-static void print_mountpoint(const struct entry *e, FILE *out)
+static void print_mountpoint(const struct export *e, FILE *out)
 {
 	fprintf(out, ",mountpoint");
 	if (strcmp(e->mountpoint, e->path) == 0)
@@ -44,14 +44,14 @@ static void print_mountpoint(const struct entry *e, FILE *out)
 }
 
 /* False: @e has no file system.  *@fsid: what clients see as its number. */
-static bool get_fsid(struct export_table *t, const struct entry *e,
+static bool get_fsid(struct export_table *t, const struct export *e,
 		     uint64_t *fsid)
 {
-	struct export *tree;
+	struct export_tree *tree;
 	bool mounted;
 
 	rcu_enter();
-	tree = export_of_entry(t, e);
+	tree = tree_of_export(t, e);
 	mounted = tree && tree_is_mounted(tree);
 	if (mounted)
 		*fsid = tree->fs->fsid;
@@ -60,7 +60,8 @@ static bool get_fsid(struct export_table *t, const struct entry *e,
 }
 
 /* False: it does not answer. */
-static bool show_state(struct export_table *t, const struct entry *e, FILE *out)
+static bool show_state(struct export_table *t, const struct export *e,
+		       FILE *out)
 {
 	struct child *child = e->mountpoint ?
 			      children_find(t->children, e->id) : NULL;
@@ -89,7 +90,7 @@ static bool show_state(struct export_table *t, const struct entry *e, FILE *out)
 	return true;
 }
 
-void export_print_rule(const struct entry *e, unsigned i, FILE *out)
+void export_print_rule(const struct export *e, unsigned i, FILE *out)
 {
 	struct fsid_option fsid = e->clients[i].fsid;
 
@@ -111,7 +112,8 @@ void export_print_rule(const struct entry *e, unsigned i, FILE *out)
 	fprintf(out, ")\n");
 }
 
-static bool show_entry(struct export_table *t, const struct entry *e, FILE *out)
+static bool show_entry(struct export_table *t, const struct export *e,
+		       FILE *out)
 {
 	bool answers;
 

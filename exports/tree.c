@@ -22,7 +22,7 @@
 #include "lib/log.h"
 
 struct tree {
-	struct export	     pub;
+	struct export_tree	     pub;
 	struct export_table *table;	/* borrowed: outlives its trees */
 	const struct vfs_ops *backend;
 	void		    *options;	/* the backend's block */
@@ -52,7 +52,7 @@ struct tree {
 	int		     failed;	/* how the last mount did; 0 */
 };
 
-static struct tree *tree_of(const struct export *e)
+static struct tree *tree_of(const struct export_tree *e)
 {
 	return container_of(e, struct tree, pub);
 }
@@ -75,13 +75,13 @@ void trees_fini(struct export_table *t)
 	pthread_mutex_destroy(&t->trees_lock);
 }
 
-bool tree_is_mounted(const struct export *e)
+bool tree_is_mounted(const struct export_tree *e)
 {
 	return atomic_load_explicit(&tree_of(e)->mounted,
 				    memory_order_acquire);
 }
 
-void export_put(struct export *e)
+void export_put(struct export_tree *e)
 {
 	struct tree *tree = tree_of(e);
 	struct export_table *t = tree->table;
@@ -375,7 +375,7 @@ static struct tree *tree_find(struct export_table *t, const char *path)
 	return tree;
 }
 
-static struct tree *tree_alloc(struct export_table *t, const struct entry *e)
+static struct tree *tree_alloc(struct export_table *t, const struct export *e)
 {
 	struct tree *tree = calloc(1, sizeof(*tree));
 
@@ -393,8 +393,8 @@ static struct tree *tree_alloc(struct export_table *t, const struct entry *e)
 	if (e->mountpoint)
 		tree->mountpoint = strdup(e->mountpoint);
 	/* A child's: that of its top. */
-	if (e->export && tree_is_mounted(e->export))
-		tree->pub.late_ms = e->export->late_ms;
+	if (e->tree && tree_is_mounted(e->tree))
+		tree->pub.late_ms = e->tree->late_ms;
 	if (tree->pub.path && tree->where && tree->options &&
 	    !tree->mountpoint == !e->mountpoint) {
 		memcpy(tree->options, e->options, e->backend->options_size);
@@ -404,7 +404,7 @@ static struct tree *tree_alloc(struct export_table *t, const struct entry *e)
 	return NULL;
 }
 
-static int tree_create(struct export_table *t, const struct entry *e,
+static int tree_create(struct export_table *t, const struct export *e,
 		       bool is_child, struct tree **out)
 {
 	struct tree *tree = tree_alloc(t, e), *elder;
@@ -442,10 +442,10 @@ static void ask_for_path(struct export_table *t, struct tree *tree)
 	mutex_unlock(&t->trees_lock);
 }
 
-int tree_open_child(struct export_table *t, const struct entry *top,
-		    const char *path, struct export **out)
+int tree_open_child(struct export_table *t, const struct export *top,
+		    const char *path, struct export_tree **out)
 {
-	struct entry child = *top;
+	struct export child = *top;
 	struct tree *tree;
 	int err;
 
@@ -461,25 +461,25 @@ int tree_open_child(struct export_table *t, const struct entry *top,
 	return err;
 }
 
-static bool has_same_backend(const struct tree *tree, const struct entry *e)
+static bool has_same_backend(const struct tree *tree, const struct export *e)
 {
 	return backend_same(tree->backend, tree->options, e->backend,
 			    e->options);
 }
 
-static bool has_same_id(const struct tree *tree, const struct entry *e)
+static bool has_same_id(const struct tree *tree, const struct export *e)
 {
 	return tree->pub.id == e->id && tree->has_fsid == e->has_fsid &&
 	       (!e->has_fsid || tree->fsid == e->fsid);
 }
 
 /* True if handles of @e lead to the same files in @tree. */
-static bool is_same_tree(const struct tree *tree, const struct entry *e)
+static bool is_same_tree(const struct tree *tree, const struct export *e)
 {
 	return has_same_backend(tree, e) && has_same_id(tree, e);
 }
 
-bool tree_belongs(const struct export *e, const struct entry *top)
+bool tree_belongs(const struct export_tree *e, const struct export *top)
 {
 	const struct tree *tree = tree_of(e);
 
@@ -490,7 +490,7 @@ bool tree_belongs(const struct export *e, const struct entry *top)
 	       is_same_tree(tree, top);
 }
 
-bool tree_has_moved(const struct export *e)
+bool tree_has_moved(const struct export_tree *e)
 {
 	struct tree *tree = tree_of(e);
 	struct export_table *t = tree->table;
@@ -504,7 +504,7 @@ bool tree_has_moved(const struct export *e)
 }
 
 /* Clients hold handles of the tree, which can't change under them. */
-static int check_same(const struct tree *tree, const struct entry *e,
+static int check_same(const struct tree *tree, const struct export *e,
 		      char **err)
 {
 	if (!has_same_backend(tree, e))
@@ -520,7 +520,7 @@ static int check_same(const struct tree *tree, const struct entry *e,
 	return 0;
 }
 
-int tree_bind(struct export_table *t, struct entry *e, char **err)
+int tree_bind(struct export_table *t, struct export *e, char **err)
 {
 	struct tree *tree = tree_find(t, e->path);
 	int ret;
@@ -535,10 +535,10 @@ int tree_bind(struct export_table *t, struct entry *e, char **err)
 	if (!tree) {
 		ret = tree_create(t, e, false, &tree);
 		if (ret == 0)
-			e->export = &tree->pub;	/* put with the entry */
+			e->tree = &tree->pub;	/* put with the entry */
 		return ret;
 	}
-	e->export = &tree->pub;
+	e->tree = &tree->pub;
 	ret = check_same(tree, e, err);
 	if (ret == 0)
 		ask_for_path(t, tree);
@@ -551,10 +551,10 @@ static bool is_open(const struct tree *tree)
 	return !tree->tried || tree->asked;
 }
 
-int tree_settle(struct export_table *t, const struct entry *e,
+int tree_settle(struct export_table *t, const struct export *e,
 		uint64_t until, char **err)
 {
-	struct tree *tree = tree_of(e->export);
+	struct tree *tree = tree_of(e->tree);
 	bool open, told, moved, failed;
 
 	mutex_lock(&t->trees_lock);
@@ -576,7 +576,7 @@ int tree_settle(struct export_table *t, const struct entry *e,
 			       &(struct log_fields){ .export = e->path },
 			       failed ? "%s: '%s' can't be exported yet%s" :
 			       "%s: '%s' does not answer; not waiting for it%s",
-			       e->where, e->path, tree_is_mounted(e->export) ?
+			       e->where, e->path, tree_is_mounted(e->tree) ?
 			       "" : ", its clients have to wait");
 		return 0;
 	}

@@ -27,7 +27,7 @@ int walk_begin(const struct walk_client *c, struct xdr_view path,
 	       struct walk *w)
 {
 	char text[WALK_PATH_MAX + 1];
-	struct export *exp;
+	struct export_tree *exp;
 	const char *rest;
 	int err;
 
@@ -114,11 +114,11 @@ static int follow(struct way *w, struct vfs_node *link)
 
 /* The way goes on by the rules of @in. */
 static int change_rules(const struct walk_client *c, struct walk *w,
-			const struct export *in, bool may_wait)
+			const struct export_tree *in, bool may_wait)
 {
 	struct export_opts opts;
 	struct vfs_cred cred;
-	struct export *same;
+	struct export_tree *same;
 	int err;
 
 	err = export_find(c->exports, in->id, c->peer, c->any_port, &same,
@@ -137,8 +137,8 @@ static int change_rules(const struct walk_client *c, struct walk *w,
 }
 
 /* Takes @in, which may have an entry of its own. */
-static int enter(const struct walk_client *c, struct walk *w, struct export *in,
-		 bool may_wait)
+static int enter(const struct walk_client *c, struct walk *w,
+		 struct export_tree *in, bool may_wait)
 {
 	int err = in->top == w->exp->top ? 0 : change_rules(c, w, in, may_wait);
 
@@ -163,7 +163,7 @@ static void leave_export(struct walk *w)
  * service, has to be waited for; -EXDEV: it is not to be entered. */
 static int cross(const struct walk_client *c, struct walk *w, bool may_wait)
 {
-	struct export *in;
+	struct export_tree *in;
 	int err;
 
 	if (may_wait)

@@ -29,8 +29,8 @@ struct walk_client {
 
 /* As far as it came.  Zeros at first; walk_end() frees what it holds. */
 struct walk {
-	struct export	   *exp;	/* counted; NULL: it has not begun */
-	struct export	   *was;	/* counted: the one before, while
+	struct export_tree *exp;	/* counted; NULL: it has not begun */
+	struct export_tree *was;	/* counted: the one before, while
 					 * walk_to() has nodes of it */
 	struct export_opts  opts;	/* the caller's, there */
 	struct vfs_cred	    cred;	/* with exp; counted */

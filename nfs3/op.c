@@ -41,7 +41,7 @@ static int find_export(struct rpc_call *call, struct nfs3_op *op)
 		.none = cred->flavor == RPC_AUTH_NONE, .uid = cred->uid,
 		.gid = cred->gid, .ngids = cred->ngids, .gids = cred->gids,
 	};
-	struct export *exp;
+	struct export_tree *exp;
 	int err;
 
 	op->borrowed = !call->may_wait;
@@ -192,7 +192,7 @@ static inline int open_node(struct nfs3_op *op, struct vfs_node **out)
 static void look_up_limits(struct rpc_call *call, struct nfs3_op *op)
 {
 	struct export_opts now = { .limited = false };
-	struct export *exp;
+	struct export_tree *exp;
 	int err = export_find(op->nfs->exports, op->id, rpc_call_peer(call),
 			      call->msg->xprt->any_port, &exp, &now);
 

@@ -283,7 +283,7 @@ struct nfs3_list {
  */
 struct nfs3_op {
 	struct nfs3		*nfs;
-	struct export		*exp;		/* counted, or: */
+	struct export_tree	*exp;		/* counted, or: */
 	struct vfs_op		 vfs;		/* its node is counted */
 	struct vfs_node		*other;		/* counted: RENAME's second
 						 * directory, LINK's only one */

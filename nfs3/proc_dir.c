@@ -34,7 +34,7 @@ static int lookup_self(struct nfs3_op *op, struct nfs3_lookup_res *r)
 /* Answers with @node of @in, another export than the call's.  @in may hang, and
  * the worker is one of the call's export.  So the reply goes without attributes
  * that would have to be waited for: the client asks for them. */
-static int answer_from(struct nfs3_op *op, struct export *in,
+static int answer_from(struct nfs3_op *op, struct export_tree *in,
 		       struct vfs_node *node, struct nfs3_lookup_res *r)
 {
 	struct vfs_op get = { .cred = &op->cred, .node = node,
@@ -62,7 +62,7 @@ static int enter_child(struct rpc_call *call, struct nfs3_lookup_res *r)
 	struct nfs3_op *op = nfs3_op(call);
 	struct vfs_handle dir;
 	struct vfs_node *root;
-	struct export *in;
+	struct export_tree *in;
 	int err = -EAGAIN;
 
 	if (call->may_wait) {
@@ -107,7 +107,7 @@ static int look_above(struct rpc_call *call, struct nfs3_lookup_res *r)
 	struct vfs_handle dir;
 	struct vfs_op open = { .cred = &op->cred, .handle = &dir };
 	struct export_opts opts;
-	struct export *in;
+	struct export_tree *in;
 	uint32_t id;
 	int err;
 

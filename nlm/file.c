@@ -23,7 +23,7 @@ STAT(nlm_waits_granted, "locks granted to clients that waited for them");
 STAT(nlm_waits_tried, "waiting locks tried again because bytes were freed");
 STAT(nlm_foreign, "locks found to be held by local processes or other servers");
 
-struct nlm_file *nlm_file_get(struct nlm *nlm, struct export *exp,
+struct nlm_file *nlm_file_get(struct nlm *nlm, struct export_tree *exp,
 			      const struct vfs_handle *h,
 			      const uint64_t *fileid)
 {
@@ -53,7 +53,7 @@ struct nlm_file *nlm_file_get(struct nlm *nlm, struct export *exp,
 void nlm_file_put(struct nlm *nlm, struct nlm_file *f)
 {
 	struct vfs_node *node = NULL;
-	struct export *exp = NULL;
+	struct export_tree *exp = NULL;
 
 	mutex_lock(&nlm->lock);
 	/* Nobody has the turn now, nor can get it. */

@@ -45,7 +45,7 @@ int nlm_find_export(struct rpc_call *call)
 		.gid = cred->gid, .ngids = cred->ngids, .gids = cred->gids,
 	};
 	struct export_opts opts;
-	struct export *exp;
+	struct export_tree *exp;
 	int err;
 
 	op->nlm = nlm;
@@ -71,8 +71,8 @@ int nlm_find_export(struct rpc_call *call)
 
 /* The end of @n grace periods in an export, or where there is none.  Nobody
  * could reclaim in one before it was there. */
-static uint64_t end_of_graces(const struct nlm *nlm, const struct export *exp,
-			      unsigned n)
+static uint64_t end_of_graces(const struct nlm *nlm,
+			      const struct export_tree *exp, unsigned n)
 {
 	return (exp && exp->late_ms ? exp->late_ms : nlm->started) +
 	       n * (nlm->config.grace_s * 1000ull);
@@ -92,7 +92,7 @@ static bool is_in_grace(const struct nlm_op *op)
  * Linux reclaims one lock after the other, so the grace period of all exports
  * goes on.
  */
-static bool put_off(struct nlm *nlm, const struct export *exp)
+static bool put_off(struct nlm *nlm, const struct export_tree *exp)
 {
 	uint64_t now = clock_ms(), end = end_of_graces(nlm, exp, NLM_PATIENCE);
 	uint64_t until = MIN(now + nlm->config.grace_s * 1000ull, end);

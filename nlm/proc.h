@@ -109,7 +109,7 @@ struct nlm {
 /* One call; lies in the call's state. */
 struct nlm_op {
 	struct nlm		*nlm;
-	struct export		*exp;	/* counted */
+	struct export_tree		*exp;	/* counted */
 	struct vfs_node		*node;	/* counted */
 	struct nlm_file		*file;	/* counted */
 	struct nlm_host		*host;	/* counted: stays on the list of hosts
@@ -177,7 +177,7 @@ int nlm_granted(struct rpc_call *call);
 /* file.c: a file's turn, and changes in it that need the backend. */
 /* The file of @exp with @h, counted, made with @fileid unless that is NULL.
  * NULL: there is none, or no memory. */
-struct nlm_file *nlm_file_get(struct nlm *nlm, struct export *exp,
+struct nlm_file *nlm_file_get(struct nlm *nlm, struct export_tree *exp,
 			      const struct vfs_handle *h,
 			      const uint64_t *fileid);
 void nlm_file_put(struct nlm *nlm, struct nlm_file *f);

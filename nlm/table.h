@@ -101,7 +101,7 @@ struct nlm_file {
 	/* The server's.  The turn is held by the one thread that changes the
 	 * file's locks, also while the backend works. */
 	pthread_mutex_t		 turn;
-	struct export		*exp;	/* counted while the file is listed */
+	struct export_tree	*exp;	/* counted while the file is listed */
 	struct vfs_node		*node;	/* counted while there are holds or
 					 * waits; NULL: none */
 	struct work_item	 job;

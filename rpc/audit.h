@@ -11,7 +11,7 @@
 
 #include "lib/xdr.h"
 
-struct export;
+struct export_tree;
 struct rpc_call;
 struct vfs_cred;
 struct vfs_node;
@@ -28,7 +28,7 @@ struct rpc_audit_event {
 	const struct rpc_call	*call;
 	unsigned		 proc;	/* bit in struct rpc_audit */
 	const char		*status;	/* a literal, "NFS3_OK" */
-	const struct export	*exp;	/* NULL: the handle leads to none */
+	const struct export_tree *exp;	/* NULL: the handle leads to none */
 	const struct vfs_cred	*cred;	/* that it acted with; or NULL */
 	struct rpc_audit_object	 at;
 	struct rpc_audit_object	 to;	/* RENAME's and LINK's new name */

@@ -130,7 +130,7 @@ void shares_tidy(struct shares *s)
 	free_shares(s, false);
 }
 
-void share_give(void *shares, struct export *e)
+void share_give(void *shares, struct export_tree *e)
 {
 	struct shares *s = shares;
 	struct share *share = calloc(1, sizeof(*share));
@@ -153,7 +153,7 @@ void share_give(void *shares, struct export *e)
 }
 
 /* The export's last call may be running in the share: only mark it here. */
-void share_return(void *shares, struct export *e)
+void share_return(void *shares, struct export_tree *e)
 {
 	struct shares *s = shares;
 	struct share *share;

@@ -30,7 +30,7 @@ void shares_tidy(struct shares *s);
 
 /* For struct export_config, with a struct shares: a new export gets its share
  * before anyone can find it, or uses the common one. */
-void share_give(void *shares, struct export *e);
-void share_return(void *shares, struct export *e);
+void share_give(void *shares, struct export_tree *e);
+void share_return(void *shares, struct export_tree *e);
 
 #endif

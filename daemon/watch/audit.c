@@ -81,7 +81,8 @@ struct audit {
 /* ---- on the threads that serve calls */
 
 /* True if @path is one of the rules', or below. */
-static bool is_of_export(const struct audit_rules *r, const struct export *e)
+static bool is_of_export(const struct audit_rules *r,
+			 const struct export_tree *e)
 {
 	for (unsigned i = 0; e && i < r->nexports; i++) {
 		size_t len = strlen(r->exports[i]);

@@ -124,7 +124,7 @@ struct export_search {
 	bool found;
 };
 
-static void match_export(void *arg, struct export *e)
+static void match_export(void *arg, struct export_tree *e)
 {
 	struct export_search *s = arg;
 
@@ -141,7 +141,7 @@ static bool has_handle(const struct capture_filter *f, const struct msg *m,
 {
 	struct export_opts opts;
 	struct vfs_handle handle;
-	struct export *e;
+	struct export_tree *e;
 	uint32_t id;
 
 	if (!fh.data || export_fh_parse(f->exports, fh.data, fh.len, &id,

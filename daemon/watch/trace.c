@@ -86,7 +86,7 @@ static void trace_end(struct rpc_tap *tap, const struct rpc_end *e)
 
 /* ---- on the trace's thread */
 
-static void find_path(void *arg, struct export *e)
+static void find_path(void *arg, struct export_tree *e)
 {
 	struct trace *t = arg;
 

@@ -56,7 +56,7 @@ static struct export_table *the_table(void)
 static void check(const struct export_set *set)
 {
 	for (unsigned i = 0; i < set->nentries; i++) {
-		const struct entry *e = set->entries[i];
+		const struct export *e = set->entries[i];
 
 		assert(e->path[0] == '/' && e->nclients > 0);
 		assert(export_set_find_id(set, e->id) == e);

@@ -56,7 +56,7 @@ struct model_server {
 
 static struct nlm nlm;
 static struct nlm_file *the_file;
-static struct export exp0;
+static struct export_tree exp0;
 static struct vfs_ops ops;
 static struct vfs_fs fs = { .ops = &ops };
 static struct vfs_node node;
@@ -104,12 +104,12 @@ uint64_t rpc_call_started(const struct rpc_call *call)
 
 /* No step of the model comes here. */
 #define NEVER(type, name, ...) type name(__VA_ARGS__) { abort(); }
-NEVER(void, export_put, struct export *e)
+NEVER(void, export_put, struct export_tree *e)
 NEVER(int, export_reach, struct export_table *t, uint32_t id,
-      const struct sockaddr *p, bool any, struct export **e,
+      const struct sockaddr *p, bool any, struct export_tree **e,
       struct export_opts *o)
 NEVER(int, export_find, struct export_table *t, uint32_t id,
-      const struct sockaddr *p, bool any, struct export **e,
+      const struct sockaddr *p, bool any, struct export_tree **e,
       struct export_opts *o)
 NEVER(int, export_fh_parse, struct export_table *t, const void *fh,
       uint32_t len, uint32_t *id, struct vfs_handle *h)
@@ -117,7 +117,8 @@ NEVER(int, export_caller_counted, struct export_table *t,
       const struct export_opts *o, const struct export_claim *c, bool wait,
       struct vfs_cred *cred)
 NEVER(void, export_caller_put, const struct vfs_cred *c)
-NEVER(bool, export_is_current, struct export_table *t, const struct export *e)
+NEVER(bool, export_is_current, struct export_table *t,
+      const struct export_tree *e)
 NEVER(int, rpc_call_move, struct rpc_call *c)
 NEVER(bool, rpc_call_suspend, struct rpc_call *c, const char *why,
       rpc_cancel_fn *cancel)

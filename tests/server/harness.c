@@ -295,12 +295,12 @@ void harness_stop(struct harness *h)
 struct with {
 	struct harness	*h;
 	const char	*path;
-	void		(*fn)(struct export *e, void *arg);
+	void		(*fn)(struct export_tree *e, void *arg);
 	void		*arg;
 	unsigned	 found;
 };
 
-static void with_each(void *arg, struct export *e)
+static void with_each(void *arg, struct export_tree *e)
 {
 	struct with *w = arg;
 
@@ -318,7 +318,8 @@ static void with_run(void *arg)
 }
 
 void harness_with_export(struct harness *h, const char *path,
-			 void (*fn)(struct export *e, void *arg), void *arg)
+			 void (*fn)(struct export_tree *e, void *arg),
+			 void *arg)
 {
 	struct with w = { .h = h, .path = path, .fn = fn, .arg = arg };
 	pthread_t thread;
@@ -334,7 +335,7 @@ struct root {
 	struct export_fh    *fh;
 };
 
-static void root_of(struct export *e, void *arg)
+static void root_of(struct export_tree *e, void *arg)
 {
 	struct root *r = arg;
 	struct vfs_handle handle;

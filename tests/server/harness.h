@@ -85,6 +85,7 @@ struct export_fh harness_get_fh(struct xdr_in *in);
 /* Calls @fn with the export at @path on a thread that backends may be called
  * from, and waits. */
 void harness_with_export(struct harness *h, const char *path,
-			 void (*fn)(struct export *e, void *arg), void *arg);
+			 void (*fn)(struct export_tree *e, void *arg),
+			 void *arg);
 
 #endif

@@ -106,7 +106,7 @@ static int silent_name(const char *name, const struct addr *a)
 /* ---- shares */
 
 /* As the daemon does, but the names are short enough to be seen whole. */
-static void give_share(void *arg, struct export *e)
+static void give_share(void *arg, struct export_tree *e)
 {
 	size_t base = strlen(space_base);
 	struct work_class *class;

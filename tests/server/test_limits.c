@@ -31,7 +31,7 @@ static struct export_fh fhs[NEXPORTS];
 static const char *const paths[NEXPORTS] = { "/mem", "/one" };
 
 /* Each export has its queues, as the daemon wires it. */
-static void attach(struct export *e, void *arg)
+static void attach(struct export_tree *e, void *arg)
 {
 	e->limit = arg;
 }

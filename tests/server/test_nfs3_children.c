@@ -229,7 +229,7 @@ TEST(a_child_in_use_stays_open_however_many_are_entered)
 				    .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	struct vfs_handle h;
 	struct export_opts opts;
-	struct export *e;
+	struct export_tree *e;
 	char name[32];
 	nfs_fh3 child;
 	uint32_t id;

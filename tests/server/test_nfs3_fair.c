@@ -33,7 +33,7 @@ static struct work_class *classes[NEXPORTS];
 static struct export_fh fhs[NEXPORTS];
 static const char *const paths[NEXPORTS] = { "/mem", "/one", "/two" };
 
-static void set_class(struct export *e, void *arg)
+static void set_class(struct export_tree *e, void *arg)
 {
 	e->upper = arg;
 }

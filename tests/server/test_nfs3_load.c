@@ -197,7 +197,7 @@ TEST(calls_with_results_of_any_kind_wait_for_buffers)
 
 static struct work_class *class;
 
-static void set_class(struct export *e, void *arg)
+static void set_class(struct export_tree *e, void *arg)
 {
 	e->upper = class;
 }

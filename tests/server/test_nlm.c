@@ -197,7 +197,7 @@ TEST(a_restart_that_is_told_after_a_newer_one_ends_nothing)
 #define THIS_EXPORT	"/mem 127.0.0.1(rw,insecure,no_root_squash)\n"
 
 /* The export of @fh, counted: its files stay when no set names it. */
-static struct export *keep_export(nfs_fh3 fh)
+static struct export_tree *keep_export(nfs_fh3 fh)
 {
 	const struct sockaddr_in at = {
 		.sin_family = AF_INET,
@@ -205,7 +205,7 @@ static struct export *keep_export(nfs_fh3 fh)
 	};
 	struct export_opts opts;
 	struct vfs_handle h;
-	struct export *e;
+	struct export_tree *e;
 	uint32_t id;
 
 	ck_assert_int_eq(export_fh_parse(srv.exports, fh.data.data_val,
@@ -218,7 +218,7 @@ static struct export *keep_export(nfs_fh3 fh)
 
 TEST(locks_end_with_their_export_though_it_is_added_again_at_once)
 {
-	struct export *kept = keep_export(one.fh);
+	struct export_tree *kept = keep_export(one.fh);
 
 	ck_assert_uint_eq(nlmc_lock(&one, head, false), NLM4_GRANTED);
 	harness_publish(&srv, OTHER_EXPORT);

@@ -130,7 +130,7 @@ struct sockaddr_storage peer(const char *addr, uint16_t port)
 int ask(const char *path, const char *addr, struct export_opts *opts)
 {
 	struct sockaddr_storage ss = peer(addr, 1000);
-	struct export *e;
+	struct export_tree *e;
 	const char *rest;
 	int err = export_find_path(table, path, (struct sockaddr *)&ss, false,
 				   &e, opts, &rest);

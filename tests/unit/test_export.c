@@ -60,7 +60,7 @@ TEST(secure_exports_refuse_high_ports_but_not_rdma)
 	struct sockaddr *sa = (struct sockaddr *)&ss;
 	uint64_t count = stats_sum_by_name("export_bad_port");
 	struct export_opts opts;
-	struct export *e;
+	struct export_tree *e;
 	const char *rest;
 
 	publish("/a 192.0.2.1\n/b 192.0.2.1(insecure)\n");
@@ -83,7 +83,7 @@ TEST(a_peer_without_an_address_is_only_everyone)
 {
 	struct sockaddr sa = { .sa_family = AF_UNSPEC };
 	struct export_opts opts;
-	struct export *e;
+	struct export_tree *e;
 	const char *rest;
 
 	publish("/a *\n/b 0.0.0.0/0 ::/0 *.x h @g\n");
@@ -122,7 +122,7 @@ TEST_LOOP(the_longest_path_is_the_one, 0, ARRAY_SIZE(paths))
 {
 	struct sockaddr_storage ss = peer("192.0.2.1", 1000);
 	struct export_opts opts;
-	struct export *e;
+	struct export_tree *e;
 	const char *rest;
 	int err;
 
@@ -148,11 +148,11 @@ TEST(an_inner_export_does_not_fall_back_to_the_outer)
 	ck_assert_int_eq(ask("/b", "192.0.2.2", &opts), 0);
 }
 
-static struct export *get(const char *path)
+static struct export_tree *get(const char *path)
 {
 	struct sockaddr_storage ss = peer("192.0.2.1", 1000);
 	struct export_opts opts;
-	struct export *e;
+	struct export_tree *e;
 	const char *rest;
 
 	ck_assert_int_eq(export_find_path(table, path, (struct sockaddr *)&ss,
@@ -160,7 +160,7 @@ static struct export *get(const char *path)
 	return e;
 }
 
-static int find_id(uint32_t id, struct export **out)
+static int find_id(uint32_t id, struct export_tree **out)
 {
 	struct sockaddr_storage ss = peer("192.0.2.1", 1000);
 	struct export_opts opts;
@@ -171,7 +171,7 @@ static int find_id(uint32_t id, struct export **out)
 
 TEST(ids_are_the_same_in_every_table)
 {
-	struct export *e, *again;
+	struct export_tree *e, *again;
 	uint32_t a, b;
 
 	publish("/a *\n/b *\n/c *(fsid=42)\n");
@@ -211,7 +211,7 @@ static bool marked(const char *path, bool make)
 	struct vfs_op who = { .cred = &root };
 	struct vfs_create how = { .how = VFS_CREATE_UNCHECKED };
 	struct vfs_name name = { "mark", 4 };
-	struct export *e = get(path);
+	struct export_tree *e = get(path);
 	struct vfs_node *dir, *n;
 	int err;
 
@@ -245,19 +245,19 @@ TEST(exports_kept_in_the_table_stay_mounted)
 
 static unsigned attached, released;
 
-static void attach(void *arg, struct export *e)
+static void attach(void *arg, struct export_tree *e)
 {
 	attached++;
 	e->upper = arg;
 }
 
-static void release(void *arg, struct export *e)
+static void release(void *arg, struct export_tree *e)
 {
 	ck_assert_ptr_eq(e->upper, arg);
 	released++;
 }
 
-static void has_upper(void *arg, struct export *e)
+static void has_upper(void *arg, struct export_tree *e)
 {
 	ck_assert_ptr_eq(e->upper, arg);
 }
@@ -265,7 +265,7 @@ static void has_upper(void *arg, struct export *e)
 TEST(an_export_in_use_outlives_the_table_that_named_it)
 {
 	struct export_opts opts;
-	struct export *e;
+	struct export_tree *e;
 
 	table->config.attach = attach;
 	table->config.release = release;
@@ -559,7 +559,7 @@ static void look(void *arg)
 		struct sockaddr_storage ss = peer(addrs[i % 4], 1000);
 		struct sockaddr *sa = (struct sockaddr *)&ss;
 		struct export_opts opts;
-		struct export *e;
+		struct export_tree *e;
 		const char *rest;
 		int err = export_find_path(table, "/a/x", sa, false, &e,
 					   &opts, &rest);

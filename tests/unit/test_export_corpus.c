@@ -147,7 +147,7 @@ static void effect_of_set(const struct export_set *set, char *out, size_t size)
 
 	out[0] = '\0';
 	for (unsigned i = 0; i < set->nentries; i++) {
-		const struct entry *e = set->entries[i];
+		const struct export *e = set->entries[i];
 
 		for (unsigned j = 0; j < e->nclients; j++) {
 			effect_of(&e->clients[j], effect, sizeof(effect));

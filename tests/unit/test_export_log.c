@@ -44,7 +44,7 @@ static int mount_from(const char *addr, uint16_t port, const char *path)
 {
 	struct sockaddr_storage ss = peer(addr, port);
 	struct export_opts opts;
-	struct export *e;
+	struct export_tree *e;
 	const char *rest;
 	int err = export_find_path(table, path, (struct sockaddr *)&ss, false,
 				   &e, &opts, &rest);
@@ -92,7 +92,7 @@ TEST(a_filehandle_whose_export_is_gone_is_told_once)
 {
 	struct sockaddr_storage ss = peer("192.0.2.7", 933);
 	struct export_opts opts;
-	struct export *e;
+	struct export_tree *e;
 
 	publish("/a 192.0.2.0/24(fsid=7)\n");
 	log_begin();

@@ -357,7 +357,7 @@ TEST(a_change_of_a_rule_changes_the_export_s_limits)
 	publish("/a h(max_ops=7) g(max_ops=7)\n");
 	ck_assert_int_eq(export_set_copy(table, &set), 0);
 	for (unsigned i = 0; i < ARRAY_SIZE(steps); i++) {
-		const struct entry *e = set->entries[0];
+		const struct export *e = set->entries[0];
 
 		ck_assert_int_eq(export_set_change(table, "x", "/a",
 				 steps[i].rule, set, &err), 0);

@@ -195,7 +195,7 @@ static uint32_t id_of(const char *path, const char *addr)
 	struct vfs_handle h;
 	struct export_opts opts;
 	struct export_fh fh;
-	struct export *e;
+	struct export_tree *e;
 	const char *rest;
 	uint32_t id;
 
@@ -211,7 +211,7 @@ static int find_id(uint32_t id, const char *addr)
 {
 	struct sockaddr_storage ss = peer(addr, 1000);
 	struct export_opts opts;
-	struct export *e;
+	struct export_tree *e;
 	int err = export_find(table, id, (struct sockaddr *)&ss, false, &e,
 			      &opts);
 

@@ -17,7 +17,7 @@
 #define KEY	"filehandle.key"
 
 static struct vfs_fs a_tree;
-static struct export an_export = { .id = 0x80c0ffee, .fs = &a_tree };
+static struct export_tree an_export = { .id = 0x80c0ffee, .fs = &a_tree };
 
 static struct vfs_handle handle(uint32_t len)
 {
@@ -88,7 +88,7 @@ TEST(every_other_length_is_refused)
 /* No client can turn a handle of one export into one of another. */
 TEST(handles_do_not_move_between_exports)
 {
-	struct export other = { .id = 0x80c0ffef, .fs = &a_tree };
+	struct export_tree other = { .id = 0x80c0ffef, .fs = &a_tree };
 	struct vfs_handle h = handle(12);
 	struct export_fh a, b;
 
@@ -133,12 +133,12 @@ static int mount_late(const struct vfs_config *config, struct vfs_fs **out)
 }
 
 /* Borrowed from the table. */
-static struct export *export_at(const char *path)
+static struct export_tree *export_at(const char *path)
 {
 	struct sockaddr_storage from = peer("192.0.2.1", 1000);
 	const struct sockaddr *sa = (const struct sockaddr *)&from;
 	struct export_opts opts;
-	struct export *e;
+	struct export_tree *e;
 	const char *rest;
 
 	ck_assert_int_eq(export_find_path(table, path, sa, false, &e, &opts,
@@ -148,9 +148,9 @@ static struct export *export_at(const char *path)
 }
 
 /* Gives the tree of "/shared" a key, as its backend's mount would. */
-static struct export *share(const uint8_t *key)
+static struct export_tree *share(const uint8_t *key)
 {
-	struct export *e;
+	struct export_tree *e;
 
 	publish("mem:/shared *\nmem:/b *\n");
 	e = export_at("/shared");
@@ -205,10 +205,10 @@ TEST(another_key_of_the_tree_refuses_handles_of_the_old_one)
 /* The key of one tree is good for no handle of another. */
 TEST(a_key_of_a_tree_makes_handles_of_that_tree_alone)
 {
-	struct export *e = share(shared_key);
+	struct export_tree *e = share(shared_key);
 	struct vfs_handle h = handle(13);
 	struct export_fh fh;
-	struct export forged = { .fs = e->fs, .id = export_at("/b")->id };
+	struct export_tree forged = { .fs = e->fs, .id = export_at("/b")->id };
 
 	export_fh_make(table, &forged, &h, &fh);
 	ck_assert_int_eq(parse_fh(&fh, fh.len), -EBADMSG);

@@ -46,8 +46,6 @@ struct export_opts {
 				 * the same in all rules of a path */
 };
 
-struct rpc_limit;
-
 struct export_tree {
 	char		*path;		/* as clients name it */
 	uint32_t	 id;		/* in filehandles, unless the client's
@@ -65,16 +63,7 @@ struct export_tree {
 	 * again while somebody still has it is the same one, but what was to
 	 * end with it has ended. */
 	atomic_uint	 departures;
-	void		*upper;		/* the daemon's: its share of workers */
-	/* The daemon's: what its callers had, and those of the file systems
-	 * below it.  Outlives each call; NULL: not counted. */
-	struct account	*account;
-	struct account	*backend;	/* likewise: operations of its backend,
-					 * those of one call in 64 */
-	/* The daemon's: where calls over its limits wait, also those of the
-	 * file systems below it; outlives the export.  NULL: there are no
-	 * limits. */
-	struct rpc_limit *limit;
+	void		*user;		/* what attach() set; or NULL */
 };
 
 struct export_table;
@@ -88,8 +77,7 @@ struct export_config {
 	bool manage_gids;		/* of entries that don't say */
 	bool check;			/* nothing is served: see vfs_config */
 	/* Both functions may be NULL.  @e is new, not mounted, and no reader
-	 * can find it yet: set e->upper, e->account, e->backend and e->limit
-	 * here.  It has the path and the id; a file system below an export has
+	 * can find it yet: e->user can be set here.  It has the path and the id; a file system below an export has
 	 * the export's id until it is open.  Publisher's thread, or a
 	 * worker. */
 	void (*attach)(void *arg, struct export_tree *e);

@@ -19,6 +19,7 @@
 
 #include "lib/log.h"
 #include "lib/stats.h"
+#include "rpc/share.h"
 
 STAT(mount_refused, "MNT calls that failed");
 STAT(mount_put_off, "MNT calls left unanswered, which clients send again");
@@ -92,7 +93,7 @@ struct work_class *mount_leave(struct rpc_call *call)
 
 	if (call->procnum != MOUNTPROC_MNT)
 		return NULL;
-	return walk_opens(w) ? m->names : w->exp->upper;
+	return walk_opens(w) ? m->names : rpc_share_class(w->exp->user);
 }
 
 /* The next export may have other workers.  Returns 0, or as a step. */

@@ -35,8 +35,8 @@ struct nfs3_config {
 };
 
 /*
- * 0, -EINVAL (an invalid size) or -ENOMEM.  Calls are charged to the work class
- * that export->upper points at, if any.
+ * 0, -EINVAL (an invalid size) or -ENOMEM.  The user of each export is a struct
+ * rpc_share, or NULL.
  */
 int nfs3_create(const struct nfs3_config *config, struct rpc_program **out);
 /* NFSACL version 3 on the same exports; the sizes mean nothing.  0 or

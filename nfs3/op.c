@@ -20,6 +20,7 @@
 #include "lib/log.h"
 #include "lib/rcu.h"
 #include "rpc/limit.h"
+#include "rpc/share.h"
 
 /* Of so many calls of a thread one has the operations of its backend timed. */
 #define SAMPLE	64u
@@ -41,6 +42,7 @@ static int find_export(struct rpc_call *call, struct nfs3_op *op)
 		.none = cred->flavor == RPC_AUTH_NONE, .uid = cred->uid,
 		.gid = cred->gid, .ngids = cred->ngids, .gids = cred->gids,
 	};
+	const struct rpc_share *share;
 	struct export_tree *exp;
 	int err;
 
@@ -61,7 +63,8 @@ static int find_export(struct rpc_call *call, struct nfs3_op *op)
 	}
 	if (err == 0) {
 		op->exp = exp;
-		call->by_export = exp->account;
+		share = exp->user;
+		call->by_export = share ? share->account : NULL;
 	}
 	return err;
 }
@@ -97,10 +100,11 @@ static void count_operation(const struct nfs3_op *op, int n, uint64_t ns)
 	const struct account_event e = {
 		.ns = ns, .bucket = histogram_bucket(ns), .failed = n < 0,
 	};
+	const struct rpc_share *share = op->exp ? op->exp->user : NULL;
 
 	/* A worker does again an operation that would have waited. */
-	if (op->exp && op->exp->backend && !(n == -EAGAIN && op->vfs.nonblock))
-		account_add(op->exp->backend, e);
+	if (share && share->backend && !(n == -EAGAIN && op->vfs.nonblock))
+		account_add(share->backend, e);
 }
 
 /* An operation that ends later is a wait, and no time of the backend. */
@@ -227,13 +231,16 @@ static uint64_t most_bytes(struct rpc_call *call)
 /* As rpc_call_limit(). */
 static int keep_to_limits(struct rpc_call *call, struct nfs3_op *op)
 {
+	const struct rpc_share *share;
+
 	if (rpc_call_has_passed(call))
 		return 0;
 	if (call->may_wait)
 		look_up_limits(call, op);
-	if (!op->opts.limited || !op->exp->limit)
+	share = op->exp->user;
+	if (!op->opts.limited || !share || !share->limit)
 		return 0;
-	return rpc_call_limit(call, op->exp->limit, &op->opts.max,
+	return rpc_call_limit(call, share->limit, &op->opts.max,
 			      &op->opts.client_max, most_bytes(call));
 }
 
@@ -276,7 +283,7 @@ struct work_class *nfs3_leave(struct rpc_call *call)
 		rcu_exit();
 	}
 	op->vfs.nonblock = false;
-	return op->exp ? op->exp->upper : op->nfs->names;
+	return op->exp ? rpc_share_class(op->exp->user) : op->nfs->names;
 }
 
 int nfs3_open_other(struct nfs3_op *op, struct xdr_view fh)

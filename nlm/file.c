@@ -18,6 +18,7 @@
 
 #include "lib/clock.h"
 #include "lib/stats.h"
+#include "rpc/share.h"
 
 STAT(nlm_waits_granted, "locks granted to clients that waited for them");
 STAT(nlm_waits_tried, "waiting locks tried again because bytes were freed");
@@ -500,5 +501,6 @@ void nlm_file_kick(struct nlm *nlm, struct nlm_file *f)
 	f->refs++;
 	f->job.run = run_job;
 	nlm->jobs++;
-	rpc_server_submit(nlm->config.server, f->exp->upper, &f->job);
+	rpc_server_submit(nlm->config.server, rpc_share_class(f->exp->user),
+			  &f->job);
 }

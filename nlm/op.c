@@ -11,6 +11,7 @@
 
 #include "lib/clock.h"
 #include "lib/stats.h"
+#include "rpc/share.h"
 
 STAT(nlm_grace_refused, "lock requests refused in the grace period, and "
      "reclaims refused after it");
@@ -29,7 +30,7 @@ struct work_class *nlm_leave(struct rpc_call *call)
 	/* Of other procedures the state is not set. */
 	if (!call->proc->state_zeroed)
 		return NULL;
-	return op->exp ? op->exp->upper : nlm->config.names;
+	return op->exp ? rpc_share_class(op->exp->user) : nlm->config.names;
 }
 
 int nlm_find_export(struct rpc_call *call)

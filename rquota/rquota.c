@@ -10,6 +10,7 @@
  * where the export is `secure`: such a caller's user is as its host's programs
  * say.
  */
+#include "rpc/share.h"
 #include "rquota/proc.h"
 
 #include <errno.h>
@@ -54,7 +55,7 @@ static struct work_class *leave_quota(struct rpc_call *call)
 	const struct rquota *q = call->prog->ctx;
 	const struct walk *w = rpc_state(call);
 
-	return walk_opens(w) ? q->names : w->exp->upper;
+	return walk_opens(w) ? q->names : rpc_share_class(w->exp->user);
 }
 
 static bool has_group(const struct vfs_cred *cred, uint32_t gid)

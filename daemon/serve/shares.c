@@ -6,12 +6,13 @@
 #include <stdlib.h>
 
 #include "rpc/limit.h"
+#include "rpc/share.h"
 
 /* Exports that are counted each by itself. */
 #define ACCOUNTS	1024
 
 struct share {
-	struct work_class	*class;
+	struct rpc_share	 pub;
 	bool			 unused;	/* its export is gone */
 	struct cds_list_head	 link;
 };
@@ -91,7 +92,22 @@ int shares_init(struct shares *s, unsigned threads)
 	return s->accounts && s->backends ? 0 : -ENOMEM;
 }
 
-static void free_shares(struct shares *s, bool all)
+void shares_clear(struct shares *s)
+{
+	struct limited *l, *next;
+	struct share *share;
+
+	cds_list_for_each_entry(share, &s->list, link) {
+		if (share->pub.class)
+			work_class_destroy(share->pub.class);
+		share->pub.class = NULL;
+	}
+	cds_list_for_each_entry_safe(l, next, &s->limits, link)
+		limit_drop(l);
+}
+
+/* Frees shares that no export has any more.  A call that hangs keeps its. */
+void shares_tidy(struct shares *s)
 {
 	struct share *share, *next;
 	struct cds_list_head gone;
@@ -99,35 +115,23 @@ static void free_shares(struct shares *s, bool all)
 	CDS_INIT_LIST_HEAD(&gone);
 	mutex_lock(&s->lock);
 	cds_list_for_each_entry_safe(share, next, &s->list, link)
-		/* A call that hangs keeps its share. */
-		if (all || (share->unused && work_class_idle(share->class)))
+		if (share->unused && (!share->pub.class ||
+				      work_class_idle(share->pub.class)))
 			cds_list_move(&share->link, &gone);
 	mutex_unlock(&s->lock);
 	cds_list_for_each_entry_safe(share, next, &gone, link) {
-		work_class_destroy(share->class);
+		if (share->pub.class)
+			work_class_destroy(share->pub.class);
 		free(share);
 	}
 }
 
-void shares_clear(struct shares *s)
-{
-	struct limited *l, *next;
-
-	free_shares(s, true);
-	cds_list_for_each_entry_safe(l, next, &s->limits, link)
-		limit_drop(l);
-}
-
 void shares_fini(struct shares *s)
 {
+	shares_tidy(s);
 	account_book_destroy(s->accounts);
 	account_book_destroy(s->backends);
 	pthread_mutex_destroy(&s->lock);
-}
-
-void shares_tidy(struct shares *s)
-{
-	free_shares(s, false);
 }
 
 void share_give(void *shares, struct export_tree *e)
@@ -136,17 +140,15 @@ void share_give(void *shares, struct export_tree *e)
 	struct share *share = calloc(1, sizeof(*share));
 
 	shares_tidy(s);		/* file systems below exports come and go */
-	e->account = account_book_get(s->accounts, e->top, e->path);
-	e->backend = account_book_get(s->backends, e->top, e->path);
-	e->limit = limit_get(s, e->top);
 	if (!share)
 		return;
-	share->class = work_class_create(s->rpc, e->path, s->threads);
-	if (!share->class) {
-		free(share);
-		return;
-	}
-	e->upper = share->class;
+	share->pub = (struct rpc_share){
+		.class = work_class_create(s->rpc, e->path, s->threads),
+		.account = account_book_get(s->accounts, e->top, e->path),
+		.backend = account_book_get(s->backends, e->top, e->path),
+		.limit = limit_get(s, e->top),
+	};
+	e->user = &share->pub;
 	mutex_lock(&s->lock);
 	cds_list_add(&share->link, &s->list);
 	mutex_unlock(&s->lock);
@@ -156,14 +158,14 @@ void share_give(void *shares, struct export_tree *e)
 void share_return(void *shares, struct export_tree *e)
 {
 	struct shares *s = shares;
-	struct share *share;
+	struct share *share = e->user;
 
-	account_book_put(s->accounts, e->account);
-	account_book_put(s->backends, e->backend);
-	limit_put(s, e->limit);
+	if (!share)
+		return;
+	account_book_put(s->accounts, share->pub.account);
+	account_book_put(s->backends, share->pub.backend);
+	limit_put(s, share->pub.limit);
 	mutex_lock(&s->lock);
-	cds_list_for_each_entry(share, &s->list, link)
-		if (share->class == e->upper)
-			share->unused = true;
+	share->unused = true;
 	mutex_unlock(&s->lock);
 }

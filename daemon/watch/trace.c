@@ -14,6 +14,7 @@
 #include "lib/log.h"
 #include "lib/ring.h"
 #include "lib/stats.h"
+#include "rpc/share.h"
 #include "rpc/tap.h"
 
 STAT(trace_calls, "calls traced for gannetctl");
@@ -88,9 +89,10 @@ static void trace_end(struct rpc_tap *tap, const struct rpc_end *e)
 
 static void find_path(void *arg, struct export_tree *e)
 {
+	const struct rpc_share *share = e->user;
 	struct trace *t = arg;
 
-	if (e->account == t->of && e->id == e->top && !t->path)
+	if (share && share->account == t->of && e->id == e->top && !t->path)
 		t->path = strdup(e->path);
 }
 

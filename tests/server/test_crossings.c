@@ -15,6 +15,7 @@
 #include "lib/stats.h"
 #include "lib/thread.h"
 #include "lib/xdr.h"
+#include "rpc/share.h"
 #include "rquota/rquota.h"
 #include "tests/server/daemon_run.h"
 #include "tests/server/mount_space.h"
@@ -26,14 +27,14 @@
 #define THREADS		4u		/* of each share */
 #define SHARE		(THREADS * 3 / 4)	/* of them, for one client */
 #define CALLS		(4 * THREADS)
-#define MAX_CLASSES	1000
+#define MAX_SHARES	1000
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 static bool held, silent;		/* look-ups and mounts; names */
 static unsigned hanging, asking;
-static struct work_class *classes[MAX_CLASSES];
-static unsigned nclasses;
+static struct rpc_share shares[MAX_SHARES];
+static unsigned nshares;
 
 /* "a/b" in the test's directory. */
 static const char *local(const char *path)
@@ -114,10 +115,10 @@ static void give_share(void *arg, struct export_tree *e)
 	class = work_class_create(srv.server, strlen(e->path) > base ?
 				  e->path + base : e->path, THREADS);
 	mutex_lock(&lock);
-	ck_assert_uint_lt(nclasses, MAX_CLASSES);
-	classes[nclasses++] = class;
+	ck_assert_uint_lt(nshares, MAX_SHARES);
+	shares[nshares].class = class;
+	e->user = &shares[nshares++];
 	mutex_unlock(&lock);
-	e->upper = class;
 }
 
 /* ---- the server */
@@ -173,7 +174,7 @@ static void setup(void)
 	hung_ops.lookup = hung_lookup;
 	hung_ops.quota = some_quota;
 	held = silent = false;
-	hanging = asking = nclasses = 0;
+	hanging = asking = nshares = 0;
 	nfs_setup_with(&config);
 	srv.exports->config.attach = give_share;
 	srv.exports->resolver.has_addr = silent_name;
@@ -186,8 +187,8 @@ static void teardown(void)
 	nfs_client_close(&user);
 	nfs_client_close(&root);
 	EVENTUALLY(rpc_busy() == 0);
-	while (nclasses)
-		work_class_destroy(classes[--nclasses]);
+	while (nshares)
+		work_class_destroy(shares[--nshares].class);
 	harness_stop(&srv);
 }
 

@@ -17,6 +17,7 @@
 #include "lib/clock.h"
 #include "lib/stats.h"
 #include "rpc/limit.h"
+#include "rpc/share.h"
 #include "tests/server/fault_vfs.h"
 #include "tests/server/limit_peer.h"
 #include "tests/unit/runner.h"
@@ -26,14 +27,14 @@
 /* Of /one there is no limit; the limits of /mem are those of the test. */
 enum { MEM, ONE, NEXPORTS };
 
-static struct rpc_limit *limits[NEXPORTS];
+static struct rpc_share shares[NEXPORTS];
 static struct export_fh fhs[NEXPORTS];
 static const char *const paths[NEXPORTS] = { "/mem", "/one" };
 
 /* Each export has its queues, as the daemon wires it. */
 static void attach(struct export_tree *e, void *arg)
 {
-	e->limit = arg;
+	e->user = arg;
 }
 
 static void publish_limits(const char *limit)
@@ -58,9 +59,9 @@ static void setup_over(const char *fabric)
 	fault_init();
 	nfs_setup_with(&config);
 	for (unsigned i = 0; i < NEXPORTS; i++) {
-		limits[i] = rpc_limit_create(srv.server);
-		ck_assert_ptr_nonnull(limits[i]);
-		harness_with_export(&srv, paths[i], attach, limits[i]);
+		shares[i].limit = rpc_limit_create(srv.server);
+		ck_assert_ptr_nonnull(shares[i].limit);
+		harness_with_export(&srv, paths[i], attach, &shares[i]);
 		harness_root(&srv, paths[i], &fhs[i]);
 	}
 }
@@ -76,7 +77,7 @@ static void teardown(void)
 	nfs_client_close(&root);
 	EVENTUALLY(rpc_busy() == 0);
 	for (unsigned i = 0; i < NEXPORTS; i++)
-		rpc_limit_put(limits[i]);
+		rpc_limit_put(shares[i].limit);
 	harness_stop(&srv);
 }
 

@@ -18,6 +18,7 @@
 
 #include "exports/export_priv.h"
 #include "lib/stats.h"
+#include "rpc/share.h"
 #include "tests/server/fault_vfs.h"
 #include "tests/unit/runner.h"
 
@@ -29,13 +30,13 @@
 #define LIGHT_US	1000		/* ... and a REMOVE of the light one */
 #define LIGHT_CALLS	200
 
-static struct work_class *classes[NEXPORTS];
+static struct rpc_share shares[NEXPORTS];
 static struct export_fh fhs[NEXPORTS];
 static const char *const paths[NEXPORTS] = { "/mem", "/one", "/two" };
 
-static void set_class(struct export_tree *e, void *arg)
+static void set_share(struct export_tree *e, void *arg)
 {
-	e->upper = arg;
+	e->user = arg;
 }
 
 /* Each export has its share, as the daemon wires it. */
@@ -53,9 +54,10 @@ static void setup(void)
 	fault_init();
 	nfs_setup_with(&config);
 	for (unsigned i = 0; i < NEXPORTS; i++) {
-		classes[i] = work_class_create(srv.server, paths[i], THREADS);
-		ck_assert_ptr_nonnull(classes[i]);
-		harness_with_export(&srv, paths[i], set_class, classes[i]);
+		shares[i].class = work_class_create(srv.server, paths[i],
+						    THREADS);
+		ck_assert_ptr_nonnull(shares[i].class);
+		harness_with_export(&srv, paths[i], set_share, &shares[i]);
 		harness_root(&srv, paths[i], &fhs[i]);
 	}
 }
@@ -66,7 +68,7 @@ static void teardown(void)
 	nfs_client_close(&root);
 	EVENTUALLY(rpc_busy() == 0);
 	for (unsigned i = 0; i < NEXPORTS; i++)
-		work_class_destroy(classes[i]);
+		work_class_destroy(shares[i].class);
 	harness_stop(&srv);
 }
 

@@ -10,6 +10,7 @@
 
 #include "exports/export_priv.h"
 #include "lib/stats.h"
+#include "rpc/share.h"
 #include "tests/server/fault_vfs.h"
 #include "tests/unit/runner.h"
 
@@ -195,11 +196,11 @@ TEST(calls_with_results_of_any_kind_wait_for_buffers)
 	serve(&root, &left);
 }
 
-static struct work_class *class;
+static struct rpc_share share;
 
-static void set_class(struct export_tree *e, void *arg)
+static void set_share(struct export_tree *e, void *arg)
 {
-	e->upper = class;
+	e->user = &share;
 }
 
 static void setup_two(void)
@@ -213,9 +214,9 @@ static void setup_two(void)
 
 	fault_init();
 	nfs_setup_with(&config);
-	class = work_class_create(srv.server, "slow", 1);
-	ck_assert_ptr_nonnull(class);
-	harness_with_export(&srv, "/slow", set_class, NULL);
+	share.class = work_class_create(srv.server, "slow", 1);
+	ck_assert_ptr_nonnull(share.class);
+	harness_with_export(&srv, "/slow", set_share, NULL);
 }
 
 static void teardown_two(void)
@@ -223,7 +224,7 @@ static void teardown_two(void)
 	nfs_client_close(&user);
 	nfs_client_close(&root);
 	EVENTUALLY(rpc_busy() == 0);
-	work_class_destroy(class);
+	work_class_destroy(share.class);
 	harness_stop(&srv);
 }
 

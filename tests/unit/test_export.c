@@ -248,18 +248,18 @@ static unsigned attached, released;
 static void attach(void *arg, struct export_tree *e)
 {
 	attached++;
-	e->upper = arg;
+	e->user = arg;
 }
 
 static void release(void *arg, struct export_tree *e)
 {
-	ck_assert_ptr_eq(e->upper, arg);
+	ck_assert_ptr_eq(e->user, arg);
 	released++;
 }
 
 static void has_upper(void *arg, struct export_tree *e)
 {
-	ck_assert_ptr_eq(e->upper, arg);
+	ck_assert_ptr_eq(e->user, arg);
 }
 
 TEST(an_export_in_use_outlives_the_table_that_named_it)

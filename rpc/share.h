@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * share - what the calls of one export have in common: workers, accounts, and
+ * queues.
+ *
+ * Programs find it at the export.  It stays as it is while a call has the
+ * export.
+ */
+#ifndef GANNET_RPC_SHARE_H
+#define GANNET_RPC_SHARE_H
+
+#include <stddef.h>
+
+/* All are borrowed, and each may be NULL. */
+struct rpc_share {
+	/* Workers that the calls may occupy; NULL: those that all others
+	 * have. */
+	struct work_class *class;
+	/* What callers had; and operations of the backend, those of one call
+	 * in 64. */
+	struct account	  *account;
+	struct account	  *backend;
+	struct rpc_limit  *limit;	/* where calls over the limits wait */
+};
+
+/* @share may be NULL. */
+static inline struct work_class *rpc_share_class(const struct rpc_share *share)
+{
+	return share ? share->class : NULL;
+}
+
+#endif

@@ -77,9 +77,9 @@ struct export_config {
 	bool manage_gids;		/* of entries that don't say */
 	bool check;			/* nothing is served: see vfs_config */
 	/* Both functions may be NULL.  @e is new, not mounted, and no reader
-	 * can find it yet: e->user can be set here.  It has the path and the id; a file system below an export has
-	 * the export's id until it is open.  Publisher's thread, or a
-	 * worker. */
+	 * can find it yet: e->user can be set here.  It has the path and the
+	 * id; a file system below an export has the export's id until it is
+	 * open.  Publisher's thread, or a worker. */
 	void (*attach)(void *arg, struct export_tree *e);
 	/* The last reference to @e is gone: release them.  Called on the
 	 * thread that put it, perhaps within a call of that export. */

@@ -13,13 +13,11 @@
 
 /* All are borrowed, and each may be NULL. */
 struct rpc_share {
-	/* Workers that the calls may occupy; NULL: those that all others
-	 * have. */
-	struct work_class *class;
-	/* What callers had; and operations of the backend, those of one call
-	 * in 64. */
-	struct account	  *account;
-	struct account	  *backend;
+	struct work_class *class;	/* of workers; NULL: that of calls
+					 * without an export */
+	struct account	  *account;	/* the calls */
+	struct account	  *backend;	/* the backend's operations, those of
+					 * one call in 64 */
 	struct rpc_limit  *limit;	/* where calls over the limits wait */
 };
 

@@ -257,8 +257,10 @@ int nlm_lock(struct rpc_call *call)
 
 /* ---- CANCEL */
 
-/* Returns the waiter; or sets the status: a lock that was granted is not
- * cancelled, and of a request that is nowhere, nothing is left to do. */
+/* Returns the waiter; or sets the status.  A lock that was granted is not
+ * cancelled: after DENIED a client unlocks its bytes.  That is also the answer
+ * where a part of it was unlocked since; which LOCK the rest is of is not
+ * known.  Of a request that is nowhere, nothing is left to do. */
 static struct nlm_wait *find_wait(struct rpc_call *call,
 				  const struct nlm_span *at,
 				  enum nlm_status *status)
@@ -273,7 +275,7 @@ static struct nlm_wait *find_wait(struct rpc_call *call,
 	o = nlm_owner_find(&nlm->table, &who);
 	if (o) {
 		w = nlm_wait_find(f, o, at);
-		if (!w && nlm_hold_covers(f, o, at))
+		if (!w && nlm_hold_has_any(f, o, at))
 			*status = NLM4_DENIED;
 	}
 	mutex_unlock(&nlm->lock);

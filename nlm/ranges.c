@@ -51,21 +51,18 @@ static struct nlm_range *next_within(const struct nlm_hold *h,
 #define for_each_within(r, h, at) \
 	for ((r) = first_within(h, at); r; (r) = next_within(h, r, at))
 
-bool nlm_hold_covers(const struct nlm_file *f, const struct nlm_owner *o,
-		     const struct nlm_span *at)
+bool nlm_hold_has_any(const struct nlm_file *f, const struct nlm_owner *o,
+		      const struct nlm_span *at)
 {
 	const struct nlm_hold *h = nlm_hold_find(f, o);
-	uint64_t from = at->start;
 	const struct nlm_range *r;
 
 	if (!h)
 		return false;
-	for_each_within(r, h, at) {
-		if (r->at.start > from || r->at.exclusive < at->exclusive)
-			return false;
-		from = r->at.end + 1;
-	}
-	return from > at->end;
+	for_each_within(r, h, at)
+		if (r->at.exclusive >= at->exclusive)
+			return true;
+	return false;
 }
 
 /* Owners that were found and not looked at yet. */

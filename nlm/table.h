@@ -286,9 +286,9 @@ void nlm_hold_free(struct nlm_hold *h);
 const struct nlm_range *nlm_conflict(const struct nlm_file *f,
 				     const struct nlm_owner *o,
 				     const struct nlm_span *at);
-/* True if @o holds all of @at, as that or as more. */
-bool nlm_hold_covers(const struct nlm_file *f, const struct nlm_owner *o,
-		     const struct nlm_span *at);
+/* True if @o holds a byte of @at, as that or as more. */
+bool nlm_hold_has_any(const struct nlm_file *f, const struct nlm_owner *o,
+		      const struct nlm_span *at);
 /* True if @o would wait, directly or through others, for itself. */
 bool nlm_deadlock(struct nlm_table *t, const struct nlm_file *f,
 		  struct nlm_owner *o, const struct nlm_span *at);

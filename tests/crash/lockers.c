@@ -221,6 +221,15 @@ static void end_without(struct lockers *m, struct lm_owner *o)
 		memcpy(o->may[op->file], o->may_before, LM_BYTES);
 }
 
+/* True if the owner holds a byte of @op in @bytes, as that or as more. */
+static bool has_any(const uint8_t *bytes, const struct lm_op *op)
+{
+	for (unsigned b = op->first; b <= op->last; b++)
+		if (bytes[b] >= wanted(op))
+			return true;
+	return false;
+}
+
 static void end_granted(struct lockers *m, struct lm_owner *o)
 {
 	const struct lm_op *op = &o->op;
@@ -241,6 +250,9 @@ static void end_granted(struct lockers *m, struct lm_owner *o)
 		 * has not more than it asked for. */
 		o->waits = false;
 		memcpy(o->may[op->file], o->may_before, LM_BYTES);
+	} else if (op->kind == LM_CANCEL) {
+		if (has_any(o->sure[op->file], op))
+			lm_defect(m, "a lock that is held was cancelled");
 	} else if (is_share(op)) {
 		if (op->kind == LM_SHARE && find_sure(m, o, op) >= 0)
 			lm_defect(m, "a file is shared twice");
@@ -273,6 +285,16 @@ static void end_refused(struct lockers *m, struct lm_owner *o, uint32_t status)
 	}
 	m->refused++;
 	end_without(m, o);
+}
+
+/* It holds a part of what it wanted to cancel, by this or another LOCK.  One
+ * that waited unlocks all of it, as clients do. */
+static void end_uncancelled(struct lockers *m, struct lm_owner *o)
+{
+	if (!has_any(o->may[o->op.file], &o->op))
+		lm_defect(m, "nothing of it is held");
+	o->refused |= o->cancels;
+	m->refused++;
 }
 
 static void end_blocked(struct lockers *m, struct lm_owner *o)
@@ -315,6 +337,8 @@ void lm_end(struct lockers *m, struct lm_owner *o, uint32_t status,
 		end_granted(m, o);
 	} else if (status == NLM4_BLOCKED) {
 		end_blocked(m, o);
+	} else if (o->op.kind == LM_CANCEL && status == NLM4_DENIED) {
+		end_uncancelled(m, o);
 	} else if (status == NLM4_DENIED || status == NLM4_DEADLCK) {
 		end_refused(m, o, status);
 	} else {

@@ -118,7 +118,7 @@ bool lm_owes(const struct lockers *m);
 void lm_check_circles(struct lockers *m);
 /* True if nothing is in the way of a waiter. */
 bool lm_may_be_granted(const struct lockers *m, const struct lm_owner *o);
-/* True if any owner holds or waits for something of the bytes of @op. */
+/* True if the owner may hold something of the bytes of @op. */
 bool lm_is_held(const struct lm_owner *o, const struct lm_op *op);
 
 #endif

@@ -134,8 +134,10 @@ static bool choose_op(struct world *t, struct lm_owner *o)
 		choose_share(op);
 	}
 	op->block |= op->kind == LM_CANCEL;
-	/* Of a request that is nowhere, and no lock either. */
-	return op->kind != LM_CANCEL || !lm_is_held(o, op);
+	/* Of a LOCK that was granted, or of none.  By messages, its CANCEL can
+	 * overtake the answer that took it. */
+	return op->kind != LM_CANCEL || !t->w.client[o->host].by_message ||
+	       !lm_is_held(o, op);
 }
 
 static void start_owners(struct world *t)

@@ -90,14 +90,14 @@ inline set_has(o, m, v)
 
 inline take(o)
 {
-	if :: raced[o] -> racy[o] = 1 :: else fi;
+	if :: raced[o] -> racy[o] = racy[o] | 1 :: else fi;
 	set_has(o, mask[o], 1 + ex[o]);
 	st[o] = IDLE; mask[o] = 0; ex[o] = 0; told[o] = 0; raced[o] = 0
 }
 
 inline give_up(o)
 {
-	if :: raced[o] -> racy[o] = 1 :: else fi;
+	if :: raced[o] -> racy[o] = racy[o] | 1 :: else fi;
 	st[o] = IDLE; mask[o] = 0; ex[o] = 0; told[o] = 0; raced[o] = 0
 }
 
@@ -287,7 +287,7 @@ proctype client(byte o)
 		nfull(req[o]) -> rep[o]?CANCEL, m, x, n, s;
 		if
 		:: s == DENIED ->
-			if :: (other[o] & m) -> racy[o] = 1 :: else fi;
+			if :: (other[o] & m) -> racy[o] = racy[o] | 1 :: else fi;
 			set_has(o, m, 0); req[o]!UNLOCK, m, 1, 0
 		:: else
 		fi;
@@ -308,7 +308,7 @@ proctype client(byte o)
 	:: atomic {
 		rep[o]?TRY, m, x, n, s ->
 		if :: s == GRANTED && !gone[o] -> set_has(o, m, 1 + x)
-		   :: s == GRANTED && gone[o] -> racy[o] = 1
+		   :: s == GRANTED && gone[o] -> racy[o] = racy[o] | 2
 		   :: else fi;
 		other[o] = 0;
 		if :: st[o] == WAITS -> raced[o] = 0 :: else fi;

@@ -491,13 +491,17 @@ static bool model_is_right(const struct model_server *s, const uint8_t *has,
 	return true;
 }
 
-/* Nothing is under way: the server holds no lock without an owner. */
+/* Nothing is under way: the server holds no lock without an owner.  That is so
+ * for threads that raced, too, unless the process has ended before a reply
+ * came (2). */
 static bool model_is_clean(const struct model_server *s, const uint8_t *has,
 			   const uint8_t *racy)
 {
 	for (unsigned o = 0; o < OWNERS; o++)
 		for (unsigned b = 0; b < BYTES; b++)
-			if (!racy[o] && has[o * BYTES + b] != s->held[o][b])
+			if ((!racy[o] && has[o * BYTES + b] != s->held[o][b]) ||
+			    (!(racy[o] & 2) && !has[o * BYTES + b] &&
+			     s->held[o][b]))
 				return false;
 	return true;
 }

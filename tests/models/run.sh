@@ -100,4 +100,6 @@ finds nlm $locks -DOVERTAKE
 without nlm/grant.c 's/ || cookie > w->id + w->first//' nlm $locks
 without nlm/lock.c 's/nlm_waits_unlocked(nlm, f, o, at);//' nlm $locks
 without nlm/ranges.c 's/nlm_freed(h->file, &freed);//' nlm $locks
+without nlm/lock.c 's/!w \&\& nlm_hold_has_any(.*))/0)/' \
+	nlm -DLOCKS=1 -DSECONDS=1 -DONE
 exit $status

@@ -126,6 +126,39 @@ TEST(a_cancel_of_a_second_wait_is_denied_and_an_unlock_ends_all)
 	GRANTED(nlmc_lock(&three, last, false));
 }
 
+/* The CANCEL came behind both: the client is to unlock what is left. */
+TEST(a_cancel_of_a_lock_that_was_granted_is_denied_while_a_part_is_held)
+{
+	GRANTED(nlmc_lock(&two, all, true));
+	GRANTED(nlmc_unlock(&two, head));
+	DENIED(nlmc_cancel(&two, all));
+	DENIED(nlmc_lock(&three, last, false));
+	GRANTED(nlmc_unlock(&two, all));
+	GRANTED(nlmc_cancel(&two, all));
+	GRANTED(nlmc_lock(&three, all, false));
+}
+
+/* The same after the call-back was answered. */
+TEST(a_cancel_of_a_lock_that_was_taken_is_denied_while_a_part_is_held)
+{
+	grant(all, NLM4_GRANTED);
+	EVENTUALLY(count_waits() == 0);
+	GRANTED(nlmc_unlock(&two, head));
+	DENIED(nlmc_cancel(&two, all));
+	GRANTED(nlmc_unlock(&two, all));
+	GRANTED(nlmc_lock(&three, all, false));
+}
+
+/* The bytes are another thread's by now, as shared, and it was told so. */
+TEST(a_cancel_of_an_exclusive_lock_is_no_matter_of_a_shared_one)
+{
+	GRANTED(nlmc_lock(&two, all, true));
+	GRANTED(nlmc_lock(&two, all_shared, false));
+	GRANTED(nlmc_cancel(&two, all));
+	DENIED(nlmc_lock(&three, all, false));
+	GRANTED(nlmc_lock(&three, all_shared, false));
+}
+
 TEST(a_lock_of_another_thread_stays_when_the_wait_is_cancelled)
 {
 	for (unsigned i = 0; i < ARRAY_SIZE(lost); i++) {

@@ -371,16 +371,19 @@ TEST(a_waiter_remembers_the_parts_that_its_owner_had)
 	ck_assert(w->before[1].exclusive);
 }
 
-TEST(an_owner_covers_a_range_that_it_holds_as_much_of)
+static bool has_any(struct nlm_span at)
 {
-	change(file, 1, &(struct nlm_span){ 0, 9, true }, true);
-	change(file, 1, &(struct nlm_span){ 10, NLM_EOF, false }, true);
-	ck_assert(nlm_hold_covers(file, owner(1),
-				  &(struct nlm_span){ 2, 9, true }));
-	ck_assert(nlm_hold_covers(file, owner(1),
-				  &(struct nlm_span){ 5, NLM_EOF, false }));
-	ck_assert(!nlm_hold_covers(file, owner(1),
-				   &(struct nlm_span){ 5, 15, true }));
+	return nlm_hold_has_any(file, owner(1), &at);
+}
+
+TEST(an_owner_has_a_byte_of_a_range_as_that_or_as_more)
+{
+	change(file, 1, &(struct nlm_span){ 5, 9, true }, true);
+	change(file, 1, &(struct nlm_span){ 10, 19, false }, true);
+	ck_assert(has_any(span(0, 5, true)) && has_any(span(9, 30, true)));
+	ck_assert(has_any(span(7, 7, false)) && has_any(span(19, 30, false)));
+	/* Shared bytes are no part of an exclusive lock. */
+	ck_assert(!has_any(span(10, 30, true)) && !has_any(span(0, 4, false)));
 }
 
 static unsigned height_of(const struct nlm_node *n)

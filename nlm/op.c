@@ -266,8 +266,9 @@ int nlm_monitor_host(struct rpc_call *call)
 
 /* ---- the file */
 
-/* As knfsd: a lock of either kind needs permission to read, or ownership.  With
- * no_auth_nlm the call's credential does not matter. */
+/* As knfsd: a lock of either kind needs permission to read, or ownership; the
+ * latter only where modes decide who may open a file.  With no_auth_nlm the
+ * call's credential does not matter. */
 static int check_access(struct nlm_op *op, const struct nlm_args *a)
 {
 	const struct vfs_ops *ops = op->node->fs->ops;
@@ -283,15 +284,16 @@ static int check_access(struct nlm_op *op, const struct nlm_args *a)
 		op->fileid = attr.fileid;
 	if (err == 0 && attr.type != VFS_REG)
 		err = -EINVAL;
-	if (err < 0 || !op->auth_nlm || attr.uid == op->cred.uid)
+	if (err < 0 || !op->auth_nlm)
 		return err;
 	get.attr = NULL;
 	get.want = VFS_ACCESS_READ | VFS_ACCESS_OPEN;
 	get.granted = 0;
 	err = ops->access(&get);
-	if (err == 0 && !(get.granted & VFS_ACCESS_READ))
-		err = -EACCES;
-	return err;
+	if (err < 0 || get.granted & VFS_ACCESS_READ)
+		return err;
+	return attr.uid == op->cred.uid && !(get.granted & VFS_ACCESS_OPEN) ?
+	       0 : -EACCES;
 }
 
 int nlm_find_file(struct rpc_call *call)

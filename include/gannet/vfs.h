@@ -201,7 +201,9 @@ struct vfs_make {
 #define VFS_ACCESS_EXTEND	0x08
 #define VFS_ACCESS_DELETE	0x10
 #define VFS_ACCESS_EXECUTE	0x20
-/* Asked with READ: would open(2) succeed?  Never granted. */
+/* Asked with READ: would open(2) succeed?  Granted where the file system can
+ * decide that at each open, by more than the mode: READ is its answer then, and
+ * the file's owner has no right beyond it. */
 #define VFS_ACCESS_OPEN		0x40
 
 /*

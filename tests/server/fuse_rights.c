@@ -33,6 +33,7 @@ static const struct {
 	{ "all", S_IFREG | 0666, 0, 0 },
 	{ "dir", S_IFDIR | 0777, FUSE_RIGHTS_USER, 0 },
 	{ "link", S_IFLNK | 0777, 0, 0 },
+	{ "closed", S_IFREG | 0600, FUSE_RIGHTS_OTHER, 0 },
 };
 
 static int dev = -1;

@@ -13,6 +13,7 @@
 
 #define FUSE_RIGHTS_USER	1001
 #define FUSE_RIGHTS_GROUP	100
+#define FUSE_RIGHTS_OTHER	1002
 
 /* Mounts it at @path with @options, and serves it in a process that ends with
  * the mount.  -errno: it can't be mounted here. */

@@ -17,6 +17,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <nfsc/libnfs-raw-nlm.h>
+
 #include "lib/util.h"
 #include "tests/server/fuse_rights.h"
 #include "tests/server/mount_space.h"
@@ -24,7 +26,7 @@
 #include "tests/unit/runner.h"
 #include "vfs/posix/posix.h"
 
-#define OTHER	1002
+#define OTHER	FUSE_RIGHTS_OTHER
 
 static char state[64], exports_text[1024];
 static struct harness_config config = {
@@ -32,7 +34,7 @@ static struct harness_config config = {
 };
 
 static const int users[] = { 0, FUSE_RIGHTS_USER, OTHER };
-enum how { READS, WRITES, LISTS, READS_LINK };
+enum how { READS, WRITES, LISTS, READS_LINK, LOCKS };
 
 static const struct {
 	const char *name;
@@ -41,6 +43,8 @@ static const struct {
 	{ "own", READS }, { "group", READS }, { "all", READS },
 	{ "own", WRITES }, { "group", WRITES }, { "all", WRITES },
 	{ "dir", LISTS }, { "link", READS_LINK },
+	{ "own", LOCKS }, { "group", LOCKS }, { "all", LOCKS },
+	{ "closed", READS }, { "closed", WRITES }, { "closed", LOCKS },
 };
 
 /* Runs @commands in the test's directory; false: one failed. */
@@ -142,8 +146,9 @@ static const struct type {
 static bool make_files(void)
 {
 	return run("cd e && chmod 755 . && mkdir dir && ln -s all link && "
-		   "for f in own group all; do echo data > $f; done && "
+		   "for f in own group all closed; do echo data > $f; done && "
 		   "chown 1001 own dir && chgrp 100 group && chmod 600 own && "
+		   "chown 1002 closed && chmod 600 closed && "
 		   "chmod 640 group && chmod 666 all && chmod 777 dir");
 }
 
@@ -182,9 +187,9 @@ static int try_locally(int uid, const char *name, enum how how)
 		if (how == READS_LINK)
 			fd = (int)readlink(space_at(name), text, sizeof(text));
 		else
-			fd = open(space_at(name), how == READS ? O_RDONLY :
-				  how == WRITES ? O_WRONLY :
-				  O_RDONLY | O_DIRECTORY);
+			fd = open(space_at(name), how == WRITES ? O_WRONLY :
+				  how == LISTS ? O_RDONLY | O_DIRECTORY :
+				  O_RDONLY);
 		_exit(fd < 0 ? errno : 0);
 	}
 	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
@@ -229,8 +234,29 @@ static int read_link_as(struct nfs_client *c, nfs_fh3 fh)
 	return r.status;
 }
 
-static int try_remotely(struct nfs_client *c, nfs_fh3 fh, enum how how)
+/* A shared lock. */
+static int lock_as(int uid, nfs_fh3 fh)
 {
+	struct NLM4_LOCKargs a = { .lock = {
+		.caller_name = (char *)"c", .oh = (char *)"o", .svid = 1,
+		.fh = { { fh.data.data_len, fh.data.data_val } },
+		.l_len = 1,
+	} };
+	struct nfs_client c;
+	NLM4_LOCKres r;
+
+	nfs_client_open(&c, srv.port, NLM_PROGRAM, NLM_V4, uid);
+	ck_assert_int_eq(nfs_try(&c, rpc_nlm4_lock_async, &a, &r),
+			 RPC_STATUS_SUCCESS);
+	nfs_client_close(&c);
+	return r.status == NLM4_GRANTED ? NFS3_OK : NFS3ERR_ACCES;
+}
+
+static int try_remotely(struct nfs_client *c, int uid, nfs_fh3 fh,
+			enum how how)
+{
+	if (how == LOCKS)
+		return lock_as(uid, fh);
 	return how == READS ? read_as(c, fh) : how == WRITES ? write_as(c, fh) :
 	       how == LISTS ? list_as(c, fh) : read_link_as(c, fh);
 }
@@ -246,11 +272,11 @@ static void check_user(const struct type *t, int uid)
 		local = try_locally(uid, tries[i].name, tries[i].how);
 		remote = try_lookup(top, tries[i].name, &fh);
 		if (remote == NFS3_OK)
-			remote = try_remotely(&c, fh, tries[i].how);
+			remote = try_remotely(&c, uid, fh, tries[i].how);
 		ck_assert_msg(remote == (local ? NFS3ERR_ACCES : NFS3_OK),
 			      "%s: user %d, %s of %s: %d here, status %d there",
 			      t->name, uid, (const char *[]){ "READ", "WRITE",
-			      "READDIR", "READLINK" }[tries[i].how],
+			      "READDIR", "READLINK", "LOCK" }[tries[i].how],
 			      tries[i].name, local, remote);
 	}
 	nfs_client_close(&c);

@@ -268,7 +268,8 @@ int posix_access(struct vfs_op *op)
 		got = without_open(op, node, got);
 	if (got < 0)
 		return got;
-	op->granted = 0;
+	op->granted = posix_fs_of(node)->as_caller ?
+		      op->want & VFS_ACCESS_OPEN : 0;
 	for (unsigned i = 0; i < ARRAY_SIZE(needs); i++) {
 		unsigned need = is_dir ? needs[i].dir : needs[i].other;
 

@@ -203,21 +203,6 @@ static int take_seconds(const char *name, const char *text, double *out)
 	return TOOL_OK;
 }
 
-static void fill_user(struct nfsc_config *c)
-{
-	int n = getgroups(0, NULL);
-	gid_t *groups = n > 0 ? calloc((size_t)n, sizeof(*groups)) : NULL;
-
-	c->uid = geteuid();
-	c->gid = getegid();
-	/* getgroups() gives all of them or none.  AUTH_SYS has room for 16
-	 * (RFC 5531 appendix A). */
-	n = groups ? getgroups(n, groups) : 0;
-	for (int i = 0; i < n && c->ngroups < ARRAY_SIZE(c->groups); i++)
-		c->groups[c->ngroups++] = groups[i];
-	free(groups);
-}
-
 struct parsed {
 	struct tool_options o;
 	const struct command *command;
@@ -439,7 +424,7 @@ int main(int argc, char *argv[])
 	standard_open();
 	argv[0] = name;			/* in what getopt says */
 	log_threshold = LOG_LEVEL_ERR;
-	fill_user(&p.o.config);
+	nfsc_config_user(&p.o.config);
 	lengthen_dashes(argc, argv);
 	p.command = named_command(argc, argv);
 	recursive = own_meaning(p.command, 'r') == OPT_RECURSIVE;

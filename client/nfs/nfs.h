@@ -11,6 +11,7 @@
 #ifndef GANNET_CLIENT_NFS_NFS_H
 #define GANNET_CLIENT_NFS_NFS_H
 
+#include <poll.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/socket.h>
@@ -168,8 +169,13 @@ struct nfsc_config {
 	unsigned retries;	/* to connect again: 0 is 10 */
 	unsigned inline_size;	/* of RDMA: 0 is the library's */
 	bool	 no_private;	/* RDMA: without RFC 8797 */
+	bool	 polled;	/* RDMA: replies are taken by the session's
+				 * thread, so that session_poll() works */
 	const struct fabric *on;	/* for tests: in place of the URL's */
 };
+
+/* Calls are made as the user and groups of this process. */
+void nfsc_config_user(struct nfsc_config *c);
 
 /* ---- a session */
 
@@ -180,6 +186,8 @@ struct nfsc_session_ops {
 	int  (*submit)(struct nfsc_session *s, struct nfsc_op *op);
 	/* Waits for the next that is over; there is one under way. */
 	struct nfsc_op *(*wait)(struct nfsc_session *s);
+	struct nfsc_op *(*look)(struct nfsc_session *s);
+	bool (*poll)(struct nfsc_session *s, struct pollfd *p);
 	void (*close)(struct nfsc_session *s);
 	/* Both or neither. */
 	void *(*keep)(struct nfsc_session *s, void *mem, size_t len,
@@ -212,6 +220,23 @@ static inline int session_submit(struct nfsc_session *s, struct nfsc_op *op)
 static inline struct nfsc_op *session_wait(struct nfsc_session *s)
 {
 	return s->ops->wait(s);
+}
+
+/* The next that is over, or NULL: none is yet. */
+static inline struct nfsc_op *session_look(struct nfsc_session *s)
+{
+	return s->ops->look(s);
+}
+
+/*
+ * Sets the descriptor and the events of @p: when they come, session_look() has
+ * something to do.  They are valid until the next function of @s.  False: only
+ * session_wait() can go on, since it has to connect again, or the session is
+ * not polled.
+ */
+static inline bool session_poll(struct nfsc_session *s, struct pollfd *p)
+{
+	return s->ops->poll(s, p);
 }
 
 static inline void session_close(struct nfsc_session *s)

@@ -120,20 +120,60 @@ static int submit_rdma(struct nfsc_session *base, struct nfsc_op *op)
 	err = x.bad ? -ENAMETOOLONG : gannet_rpcrdma_call(s->c, &call->call);
 	if (err < 0)
 		free(call);
+	else if (s->base.config.polled)
+		gannet_rpcrdma_dispatch(s->c);	/* which sends it */
 	return err;
+}
+
+/* One that is over; NULL if none is and @waits is false. */
+static struct nfsc_op *take_over(struct session *s, bool waits)
+{
+	struct nfsc_op *op = NULL;
+
+	mutex_lock(&s->lock);
+	while (waits && cds_list_empty(&s->done))
+		pthread_cond_wait(&s->over, &s->lock);
+	if (!cds_list_empty(&s->done)) {
+		op = cds_list_first_entry(&s->done, struct nfsc_op, link);
+		cds_list_del(&op->link);
+	}
+	mutex_unlock(&s->lock);
+	return op;
+}
+
+static struct nfsc_op *look_rdma(struct nfsc_session *base)
+{
+	struct session *s = container_of(base, struct session, base);
+	struct nfsc_op *op = take_over(s, false);
+
+	if (!op && s->base.config.polled) {
+		gannet_rpcrdma_dispatch(s->c);
+		op = take_over(s, false);
+	}
+	return op;
+}
+
+static bool poll_rdma(struct nfsc_session *base, struct pollfd *p)
+{
+	struct session *s = container_of(base, struct session, base);
+
+	*p = (struct pollfd){ .fd = -1, .events = POLLIN };
+	if (s->base.config.polled)
+		p->fd = gannet_rpcrdma_fd(s->c);
+	return p->fd >= 0;
 }
 
 static struct nfsc_op *wait_rdma(struct nfsc_session *base)
 {
 	struct session *s = container_of(base, struct session, base);
 	struct nfsc_op *op;
+	struct pollfd p;
 
-	mutex_lock(&s->lock);
-	while (cds_list_empty(&s->done))
-		pthread_cond_wait(&s->over, &s->lock);
-	op = cds_list_first_entry(&s->done, struct nfsc_op, link);
-	cds_list_del(&op->link);
-	mutex_unlock(&s->lock);
+	if (!s->base.config.polled)
+		return take_over(s, true);
+	/* The library's times end each call at last. */
+	while (!(op = look_rdma(base)) && poll_rdma(base, &p))
+		poll(&p, 1, -1);
 	return op;
 }
 
@@ -187,6 +227,8 @@ static int peer_of_rdma(struct nfsc_session *base, struct sockaddr_storage *out)
 static const struct nfsc_session_ops ops = {
 	.submit = submit_rdma,
 	.wait = wait_rdma,
+	.look = look_rdma,
+	.poll = poll_rdma,
 	.close = close_rdma,
 	.peer = peer_of_rdma,
 	.keep = keep_rdma,
@@ -225,7 +267,8 @@ int nfsc_rdma_open(const struct nfsc_url *url, const struct nfsc_config *c,
 		.size = sizeof(o),
 		.fabric = url->fabric,
 		.flags = GANNET_RPCRDMA_RESERVED_PORT |
-			 (c->no_private ? GANNET_RPCRDMA_NO_PRIVATE : 0),
+			 (c->no_private ? GANNET_RPCRDMA_NO_PRIVATE : 0) |
+			 (c->polled ? GANNET_RPCRDMA_POLLED : 0),
 		.inline_size = c->inline_size,
 		.connect_ms = c->connect_ms,
 		.reply_ms = c->timeout_ms,

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <strings.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "lib/util.h"
 #include "transport/fabric/fabrics.h"
@@ -23,6 +24,21 @@ static const struct {
 	{ "nfs", NFS_TCP },
 	{ "rdma", NFS_RDMA },
 };
+
+void nfsc_config_user(struct nfsc_config *c)
+{
+	int n = getgroups(0, NULL);
+	gid_t *groups = n > 0 ? calloc((size_t)n, sizeof(*groups)) : NULL;
+
+	c->uid = geteuid();
+	c->gid = getegid();
+	/* getgroups() gives all of them or none.  AUTH_SYS has room for 16
+	 * (RFC 5531 appendix A). */
+	n = groups ? getgroups(n, groups) : 0;
+	for (int i = 0; i < n && c->ngroups < ARRAY_SIZE(c->groups); i++)
+		c->groups[c->ngroups++] = groups[i];
+	free(groups);
+}
 
 int nfsc_session_open(const struct nfsc_url *url, const struct nfsc_config *c,
 		     struct nfsc_session **out)

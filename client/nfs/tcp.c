@@ -197,22 +197,57 @@ static int submit_tcp(struct nfsc_session *base, struct nfsc_op *op)
 	return 0;
 }
 
+/* Waits for a reply, for at most @ms.  False: none came in that time. */
+static bool receive_reply(struct session *s, int ms)
+{
+	struct xdr_in x;
+	int err = wire_receive(s->wire, ms, &x);
+
+	if (err == 0)
+		err = take_reply(s, &x);
+	s->broken = err < 0 && err != -ETIMEDOUT;
+	return err != -ETIMEDOUT;
+}
+
+static struct nfsc_op *take_done(struct session *s)
+{
+	struct nfsc_op *op = cds_list_first_entry(&s->done, struct nfsc_op,
+						  link);
+
+	cds_list_del(&op->link);
+	return op;
+}
+
 static struct nfsc_op *wait_tcp(struct nfsc_session *base)
 {
 	struct session *s = container_of(base, struct session, base);
-	struct nfsc_op *op;
-	struct xdr_in x;
 
 	while (cds_list_empty(&s->done)) {
 		if (s->broken || !s->wire)
 			send_again(s, redial(s));
-		else if (wire_receive(s->wire, (int)s->base.config.timeout_ms,
-				      &x) < 0 || take_reply(s, &x) < 0)
+		else if (!receive_reply(s, (int)s->base.config.timeout_ms))
 			s->broken = true;
 	}
-	op = cds_list_first_entry(&s->done, struct nfsc_op, link);
-	cds_list_del(&op->link);
-	return op;
+	return take_done(s);
+}
+
+static struct nfsc_op *look_tcp(struct nfsc_session *base)
+{
+	struct session *s = container_of(base, struct session, base);
+
+	if (cds_list_empty(&s->done) && !s->broken && s->wire)
+		receive_reply(s, 0);
+	return cds_list_empty(&s->done) ? NULL : take_done(s);
+}
+
+static bool poll_tcp(struct nfsc_session *base, struct pollfd *p)
+{
+	struct session *s = container_of(base, struct session, base);
+
+	if (s->broken || !s->wire)
+		return false;
+	wire_poll(s->wire, p);
+	return true;
 }
 
 static void close_tcp(struct nfsc_session *base)
@@ -236,6 +271,8 @@ static int peer_of_tcp(struct nfsc_session *base, struct sockaddr_storage *out)
 static const struct nfsc_session_ops ops = {
 	.submit = submit_tcp,
 	.wait = wait_tcp,
+	.look = look_tcp,
+	.poll = poll_tcp,
 	.close = close_tcp,
 	.peer = peer_of_tcp,
 };

@@ -182,13 +182,19 @@ static int fill_wire(struct nfsc_wire *w)
 	return 1;
 }
 
+void wire_poll(struct nfsc_wire *w, struct pollfd *p)
+{
+	*p = (struct pollfd){ .fd = w->fd, .events = POLLIN };
+	if (!cds_list_empty(&w->unsent))
+		p->events |= POLLOUT;
+}
+
 static int wait_for_more(struct nfsc_wire *w, int ms)
 {
-	struct pollfd p = { .fd = w->fd, .events = POLLIN };
+	struct pollfd p;
 	int n;
 
-	if (!cds_list_empty(&w->unsent))
-		p.events |= POLLOUT;
+	wire_poll(w, &p);
 	n = poll(&p, 1, ms);
 	if (n < 0)
 		return errno == EINTR ? 0 : -errno;

@@ -64,6 +64,9 @@ bool wire_sent(const struct wire_out *m);
  */
 int wire_receive(struct nfsc_wire *w, int ms, struct xdr_in *x);
 
+/* The descriptor, and the events that wire_receive() would wait for. */
+void wire_poll(struct nfsc_wire *w, struct pollfd *p);
+
 /*
  * Calls a procedure with @args (RFC 4506) and waits for its results, with
  * nothing else under way.  0, an error of wire_receive() or of

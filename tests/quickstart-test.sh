@@ -92,6 +92,7 @@ in_tree()
 	# Reports name lines; to know more takes the compiler a fifth longer.
 	local name=$1 how=(--enable-werror) quick="CFLAGS=-O1 -g1"; shift
 	case $name in
+	main) [ ! -e "$work/fio/.version" ] || how+=("--with-fio=$work/fio") ;;
 	asan) how+=("--with-sanitizer=address,undefined" --disable-ceph
 		"$quick") ;;
 	tsan) how+=(--with-sanitizer=thread --disable-ceph "$quick") ;;
@@ -248,6 +249,8 @@ packages()
 	mapfile -t list < <(lab_packages)
 	[ -n "$short" ] || list+=("${all_packages[@]}")
 	install_missing "${short_packages[@]}" "${list[@]}"
+	# Where they can't be had, the test of the engine says so.
+	"$top/tests/fio-headers.sh" "$work/fio"
 }
 
 main() { built_and_checked main; }

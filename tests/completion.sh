@@ -55,8 +55,8 @@ completes ls --ver '--verbose --verify --version'
 completes bench --no --no-private
 completes bench randr randread
 completes bench mi mixed
-completes find --type '' 'f d l'
-completes find -type '' 'f d l'
+completes find --type '' 'f d l b c s p'
+completes find -type '' 'f d l b c s p'
 completes put "$here/etc/exports.ex" "$here/etc/exports.example"
 if command -v zsh > /dev/null; then
 	zsh -n "$here/etc/completion/_gannetctl" || status=1

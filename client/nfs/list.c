@@ -13,6 +13,8 @@ static const char *const types[] = {
 	"symbolic link", "socket", "fifo",
 };
 
+const char tool_types[] = "?fdbclsp";
+
 static uint32_t type_of(const struct nfsc_attr *a)
 {
 	return a->type < ARRAY_SIZE(types) ? a->type : 0;
@@ -20,10 +22,8 @@ static uint32_t type_of(const struct nfsc_attr *a)
 
 static void mode_text(const struct nfsc_attr *a, char out[11])
 {
-	static const char letters[] = "?-dbclsp";
-
 	strcpy(out, "?rwxrwxrwx");
-	out[0] = letters[type_of(a)];
+	out[0] = a->type == NFS_REG ? '-' : tool_types[type_of(a)];
 	for (int i = 0; i < 9; i++)
 		if (!(a->mode & (0400u >> i)))
 			out[i + 1] = '-';
@@ -47,7 +47,30 @@ static void time_text(const struct nfsc_time *t, char out[40])
 	strftime(out + n + 10, 30 - n, " %z", &tm);
 }
 
-static void put_lengthy(FILE *f, const struct nfsc_attr *a)
+/* As ls -h and df -h have it: at most three digits, rounded up. */
+static void put_human(FILE *f, uint64_t n)
+{
+	unsigned tenths, i = 0;
+	uint64_t unit = 1;
+
+	if (n < 1024) {
+		fprintf(f, "%12u ", (unsigned)n);
+		return;
+	}
+	do {
+		unit <<= 10;
+		i++;
+		tenths = (unsigned)((n % unit * 10 + unit - 1) / unit);
+		tenths += (unsigned)MIN(n / unit, 1024u) * 10;
+	} while (tenths > 10230);
+	if (tenths < 100)
+		fprintf(f, "%9u.%u%c ", tenths / 10, tenths % 10,
+			" KMGTPE"[i]);
+	else
+		fprintf(f, "%11u%c ", (tenths + 9) / 10, " KMGTPE"[i]);
+}
+
+static void put_lengthy(FILE *f, const struct nfsc_attr *a, bool human)
 {
 	char mode[11], when[40];
 
@@ -60,9 +83,12 @@ static void put_lengthy(FILE *f, const struct nfsc_attr *a)
 	when[16] = '\0';
 	fprintf(f, "%s %3u %-6u %-6u ", mode, a->nlink, a->uid, a->gid);
 	if (a->type == NFS_CHR || a->type == NFS_BLK)
-		fprintf(f, "%7u,%4u %s ", a->major, a->minor, when);
+		fprintf(f, "%7u,%4u ", a->major, a->minor);
+	else if (human)
+		put_human(f, a->size);
 	else
-		fprintf(f, "%12llu %s ", (unsigned long long)a->size, when);
+		fprintf(f, "%12llu ", (unsigned long long)a->size);
+	fprintf(f, "%s ", when);
 }
 
 static void put_target(struct tool *t, const struct nfsc_entry *e)
@@ -82,7 +108,7 @@ static void put_target(struct tool *t, const struct nfsc_entry *e)
 static void print_entry(struct tool *t, const struct nfsc_entry *e)
 {
 	if (t->o->lengthy)
-		put_lengthy(t->o->out, &e->attr);
+		put_lengthy(t->o->out, &e->attr, t->o->human);
 	tool_put_bytes(t->o->out, e->name, e->len);
 	if (t->o->lengthy)
 		put_target(t, e);
@@ -127,10 +153,10 @@ int tool_ls(const char *url, const struct tool_options *o)
 
 	if (err != TOOL_OK)
 		return err;
-	err = tool_find(&t, &obj, !o->lengthy, false);
+	err = tool_find(&t, &obj, !o->lengthy && !o->itself, false);
 	if (err == TOOL_OK)
-		err = obj.attr.type == NFS_DIR ? list_dir(&t, &obj) :
-						 list_one(&t, &obj);
+		err = obj.attr.type == NFS_DIR && !o->itself ?
+			list_dir(&t, &obj) : list_one(&t, &obj);
 	tool_close(&t);
 	return err;
 }

@@ -19,15 +19,18 @@ enum {
 	OPT_PRESERVE, OPT_NAME, OPT_TYPE, OPT_JSON, OPT_WRITE,
 	OPT_CONNECTIONS, OPT_THREADS, OPT_ENTRIES, OPT_SIZE, OPT_OPS, OPT_RATE,
 	OPT_TIME, OPT_WARMUP, OPT_STABLE, OPT_VERIFY, OPT_DISCARD,
-	OPT_SERVER_PID, OPT_MEMORY,
+	OPT_SERVER_PID, OPT_MEMORY, OPT_HELP, OPT_HUMAN, OPT_DEPTH,
+	OPT_DIRECTORY, OPT_MAXDEPTH, OPT_MINDEPTH,
 	MANY = 1 << 20,		/* arguments */
 };
 
 static const struct option options[] = {
 	{ "all", no_argument, NULL, 'a' },
 	{ "long", no_argument, NULL, 'l' },
+	{ "human-readable", no_argument, NULL, OPT_HUMAN },
+	{ "directory", no_argument, NULL, OPT_DIRECTORY },
 	{ "mountport", required_argument, NULL, 'm' },
-	{ "depth", required_argument, NULL, 'd' },
+	{ "depth", required_argument, NULL, OPT_DEPTH },
 	{ "block", required_argument, NULL, 'b' },
 	{ "inline", required_argument, NULL, 'i' },
 	{ "no-private", no_argument, NULL, 'P' },
@@ -42,6 +45,8 @@ static const struct option options[] = {
 	{ "parents", no_argument, NULL, OPT_PARENTS },
 	{ "name", required_argument, NULL, OPT_NAME },
 	{ "type", required_argument, NULL, OPT_TYPE },
+	{ "maxdepth", required_argument, NULL, OPT_MAXDEPTH },
+	{ "mindepth", required_argument, NULL, OPT_MINDEPTH },
 	{ "json", no_argument, NULL, OPT_JSON },
 	{ "write", no_argument, NULL, OPT_WRITE },
 	{ "connections", required_argument, NULL, OPT_CONNECTIONS },
@@ -59,7 +64,7 @@ static const struct option options[] = {
 	{ "memory", no_argument, NULL, OPT_MEMORY },
 	{ "quiet", no_argument, NULL, 'q' },
 	{ "verbose", no_argument, NULL, 'v' },
-	{ "help", no_argument, NULL, 'h' },
+	{ "help", no_argument, NULL, OPT_HELP },
 	{ "version", no_argument, NULL, 'V' },
 	{ NULL, 0, NULL, 0 },
 };
@@ -80,9 +85,11 @@ static int put_command(int n, char *const args[], const struct tool_options *o)
 }
 
 /*
- * A command has a function for each of its URLs, or for all arguments.  -r and
- * -p mean what its letters say (R, recursive; M, make parents; K, keep modes
- * and times); without them they are --retries and --progress.
+ * A command has a function for each of its URLs, or for all arguments.  Some
+ * letters of options mean what its letters say (R, -r is recursive; M, -p makes
+ * parents; K, -p keeps modes and times; H, -h is human-readable; D, -d is the
+ * directory itself); without them they are --retries, --progress, --help and
+ * --depth.
  */
 static const struct command {
 	const char *name;
@@ -92,11 +99,11 @@ static const struct command {
 	int	    (*run_all)(int n, char *const args[],
 			       const struct tool_options *o);
 } commands[] = {
-	{ "ls", 1, 1, tool_ls, "", NULL },
+	{ "ls", 1, 1, tool_ls, "HD", NULL },
 	{ "tree", 1, 1, tool_tree, "", NULL },
 	{ "find", 1, 1, tool_search, "", NULL },
 	{ "stat", 1, 1, tool_stat, "", NULL },
-	{ "df", 1, 1, tool_df, "", NULL },
+	{ "df", 1, 1, tool_df, "H", NULL },
 	{ "cat", 1, 1, cat, "", NULL },
 	{ "exports", 1, 1, tool_exports, "", NULL },
 	{ "mkdir", 1, MANY, tool_mkdir, "M", NULL },
@@ -135,7 +142,9 @@ static const struct range {
 	bool	    bytes;	/* K, M or G may follow */
 } ranges[] = {
 	{ 'm', "mountport", 1, 65535, false },
-	{ 'd', "depth", 1, 1024, false },
+	{ OPT_DEPTH, "depth", 1, 1024, false },
+	{ OPT_MAXDEPTH, "maxdepth", 0, 1000000, false },
+	{ OPT_MINDEPTH, "mindepth", 0, 1000000, false },
 	{ 'b', "block", 512, 1u << 20, true },
 	{ 'i', "inline", 1024, 65536, false },
 	{ OPT_RETRIES, "retries", 1, 1000000, false },
@@ -236,8 +245,14 @@ static int take_number(struct parsed *p, int option, const char *text)
 	case 'm':
 		p->o.mountport = (uint16_t)n;
 		break;
-	case 'd':
+	case OPT_DEPTH:
 		c->depth = n;
+		break;
+	case OPT_MAXDEPTH:
+		p->o.levels = n + 1;
+		break;
+	case OPT_MINDEPTH:
+		p->o.mindepth = n;
 		break;
 	case 'b':
 		p->o.block = n;
@@ -267,16 +282,16 @@ static int take_number(struct parsed *p, int option, const char *text)
 
 static int take_type(struct parsed *p, const char *text)
 {
-	if (!*text || text[1] || !strchr("fdl", *text)) {
-		fprintf(stderr, "gannet-nfs: --type %s: expected f, d or l\n",
-			text);
+	if (!*text || text[1] || !strchr(tool_types + 1, *text)) {
+		fprintf(stderr, "gannet-nfs: --type %s: expected one of the "
+			"letters %s\n", text, tool_types + 1);
 		return TOOL_USAGE;
 	}
 	p->o.type = *text;
 	return TOOL_OK;
 }
 
-/* The command's own meaning of -r and -p. */
+/* The command's own meaning of -r, -p, -h and -d. */
 static int own_meaning(const struct command *c, int option)
 {
 	const char *letters = c ? c->letters : "";
@@ -286,20 +301,23 @@ static int own_meaning(const struct command *c, int option)
 	if (option == 'p')
 		return strchr(letters, 'M') ? OPT_PARENTS :
 		       strchr(letters, 'K') ? OPT_PRESERVE : OPT_PROGRESS;
+	if (option == 'h')
+		return strchr(letters, 'H') ? OPT_HUMAN : OPT_HELP;
+	if (option == 'd')
+		return strchr(letters, 'D') ? OPT_DIRECTORY : OPT_DEPTH;
 	return option;
 }
 
 /* find(1) has words behind one dash. */
 static void lengthen_dashes(int argc, char *argv[])
 {
-	static char name[] = "--name", type[] = "--type";
+	static char words[][12] = { "--name", "--type", "--maxdepth",
+				    "--mindepth" };
 
-	for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
-		if (strcmp(argv[i], "-name") == 0)
-			argv[i] = name;
-		else if (strcmp(argv[i], "-type") == 0)
-			argv[i] = type;
-	}
+	for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++)
+		for (size_t k = 0; k < ARRAY_SIZE(words); k++)
+			if (strcmp(argv[i], words[k] + 1) == 0)
+				argv[i] = words[k];
 }
 
 /* Options of bench only that take no number; -1: another option. */
@@ -327,55 +345,48 @@ static int take_bench(struct bench_options *b, int option)
 	}
 }
 
+/* The flag of an option without an argument; NULL: it has none. */
+static bool *flag_of(struct tool_options *o, int option)
+{
+	switch (option) {
+	case 'a':		return &o->all;
+	case 'l':		return &o->lengthy;
+	case OPT_HUMAN:		return &o->human;
+	case OPT_DIRECTORY:	return &o->itself;
+	case 'f':		return &o->force;
+	case OPT_RECURSIVE:	return &o->recursive;
+	case OPT_PARENTS:	return &o->parents;
+	case OPT_PRESERVE:	return &o->preserve;
+	case OPT_PROGRESS:	return &o->progress;
+	case OPT_JSON:		return &o->json;
+	case OPT_WRITE:		return &o->write;
+	case 'P':		return &o->config.no_private;
+	case 'q':		return &o->quiet;
+	default:		return NULL;
+	}
+}
+
 static int take_option(struct parsed *p, int option)
 {
 	int err = take_bench(&p->o.bench, option);
+	bool *flag = flag_of(&p->o, option);
 
-	if (err >= 0)
-		return err;
+	if (flag)
+		*flag = true;
+	if (flag || err >= 0)
+		return flag ? TOOL_OK : err;
 	switch (option) {
-	case 'a':
-		p->o.all = true;
-		break;
-	case 'l':
-		p->o.lengthy = true;
-		break;
-	case 'f':
-		p->o.force = true;
-		break;
-	case OPT_RECURSIVE:
-		p->o.recursive = true;
-		break;
-	case OPT_PARENTS:
-		p->o.parents = true;
-		break;
-	case OPT_PRESERVE:
-		p->o.preserve = true;
-		break;
-	case OPT_PROGRESS:
-		p->o.progress = true;
-		break;
-	case OPT_JSON:
-		p->o.json = true;
-		break;
-	case OPT_WRITE:
-		p->o.write = true;
+	case '1':		/* ls has one name in a line anyway */
 		break;
 	case OPT_NAME:
 		p->o.name = optarg;
 		break;
 	case OPT_TYPE:
 		return take_type(p, optarg);
-	case 'P':
-		p->o.config.no_private = true;
-		break;
-	case 'q':
-		p->o.quiet = true;
-		break;
 	case 'v':
 		log_threshold = LOG_LEVEL_DEBUG;
 		break;
-	case 'h':
+	case OPT_HELP:
 		fputs(tool_usage, stdout);
 		p->done = 1;
 		break;
@@ -418,7 +429,7 @@ int main(int argc, char *argv[])
 	struct parsed p = { .o = { .out = stdout, .config.depth = 16,
 				.bench.warmup = -1 } };
 	static char name[] = "gannet-nfs";
-	bool recursive;
+	char letters[40];
 	int option, err;
 
 	standard_open();
@@ -427,11 +438,11 @@ int main(int argc, char *argv[])
 	nfsc_config_user(&p.o.config);
 	lengthen_dashes(argc, argv);
 	p.command = named_command(argc, argv);
-	recursive = own_meaning(p.command, 'r') == OPT_RECURSIVE;
-	while ((option = getopt_long(argc, argv, recursive ?
-				     "alfm:d:b:i:Pu:g:t:rpqvh" :
-				     "alfm:d:b:i:Pu:g:t:r:pqvh",
-				     options, NULL)) != -1) {
+	snprintf(letters, sizeof(letters), "al1fm:b:i:Pu:g:t:pqvhr%sd%s",
+		 own_meaning(p.command, 'r') == OPT_RECURSIVE ? "" : ":",
+		 own_meaning(p.command, 'd') == OPT_DIRECTORY ? "" : ":");
+	while ((option = getopt_long(argc, argv, letters, options,
+				     NULL)) != -1) {
 		err = take_option(&p, own_meaning(p.command, option));
 		if (err != TOOL_OK || p.done)
 			return err;

@@ -42,6 +42,8 @@ struct tool_options {
 	uint64_t commit_every;	/* bytes: 0, a GiB */
 	bool	 all;		/* ls -a */
 	bool	 lengthy;	/* ls -l */
+	bool	 human;		/* ls -h: 1.5K for 1536 */
+	bool	 itself;	/* ls -d: the directory, not its names */
 	bool	 recursive;	/* rm -r, cp -r */
 	bool	 force;		/* rm -f */
 	bool	 parents;	/* mkdir -p */
@@ -50,7 +52,9 @@ struct tool_options {
 	bool	 write;		/* doctor: write a test file */
 	bool	 into;		/* cp: its target is a directory */
 	const char *name;	/* find -name: a pattern, or NULL */
-	char	 type;		/* find -type: f, d, l or 0 */
+	char	 type;		/* find -type: one of its letters, or 0 */
+	unsigned levels;	/* find -maxdepth, and 1; 0: all */
+	unsigned mindepth;	/* find -mindepth */
 	uint16_t mountport;	/* of URLs that name none; 0: not given */
 	struct bench_options bench;
 	bool	 quiet;
@@ -150,6 +154,7 @@ enum walk_step { WALK_FILE, WALK_ENTER, WALK_LEAVE };
 
 struct walk {
 	struct tool *t;
+	unsigned levels;	/* as many are visited; 0: all */
 	/* Called for each object, for a directory before and after its
 	 * contents.  An exit code; a directory that is not entered well is left
 	 * out, without a WALK_LEAVE. */
@@ -168,6 +173,8 @@ int walk_refuse(const struct walk_at *at, const char *why);
 /* ---- commands */
 
 extern const char tool_usage[];
+/* The letters of find -type, in the order of ftype3 (RFC 1813 2.6). */
+extern const char tool_types[9];
 
 int tool_ls(const char *url, const struct tool_options *o);
 int tool_stat(const char *url, const struct tool_options *o);

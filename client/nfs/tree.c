@@ -64,9 +64,9 @@ static bool is_found(const struct tool_options *o, const struct walk_at *at)
 	uint32_t type = at->attr.type;
 	const char *slash = at->up ? NULL : strrchr(at->name, '/');
 
-	if ((o->type == 'f' && type != NFS_REG) ||
-	    (o->type == 'd' && type != NFS_DIR) ||
-	    (o->type == 'l' && type != NFS_LNK))
+	if (at->depth < o->mindepth ||
+	    (o->type && (type >= sizeof(tool_types) - 1 ||
+			 tool_types[type] != o->type)))
 		return false;
 	return !o->name || fnmatch(o->name, slash && slash[1] ? slash + 1 :
 				   at->name, 0) == 0;
@@ -86,7 +86,7 @@ static int show_found(struct walk *w, struct walk_at *at, enum walk_step step)
 int tool_search(const char *url, const struct tool_options *given)
 {
 	struct tool_options o = *given;
-	struct walk w = { .visit = show_found };
+	struct walk w = { .visit = show_found, .levels = given->levels };
 	struct tool_object obj;
 	struct tool t;
 	int err;

@@ -66,7 +66,8 @@ static int walk_one(struct walk *w, struct walk_at *at)
 		return walk_refuse(at, "too many directories below another");
 	err = w->visit(w, at, WALK_ENTER);
 	if (err == TOOL_OK) {
-		err = walk_into(w, at);
+		if (w->levels == 0 || at->depth + 1 < w->levels)
+			err = walk_into(w, at);
 		if (err != TOOL_UNREACHABLE) {
 			int last = w->visit(w, at, WALK_LEAVE);
 

@@ -27,7 +27,7 @@ _gannet_nfs()
 		esac
 	done
 	case $prev:$command:$cur in
-	-type:find:* | --type:find:*) words='f d l' ;;
+	-type:find:* | --type:find:*) words='f d l b c s p' ;;
 	*:-*) words=$(_gannet_nfs_options) ;;
 	*::*) words=$(_gannet_nfs_help '[a-z][a-z-]*') ;;
 	*:exports:*)

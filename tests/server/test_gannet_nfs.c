@@ -16,6 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "lib/util.h"
 #include "tests/server/tool_run.h"
 #include "tests/unit/runner.h"
 
@@ -129,6 +130,42 @@ TEST_LOOP(attributes_are_told, 0, WAYS)
 	ck_assert_ptr_nonnull(strstr(out, "Type: symbolic link\n"));
 	ck_assert_int_eq(TOOL("stat", url("")), 0);
 	ck_assert_ptr_nonnull(strstr(out, "Type: directory\n"));
+	stop();
+}
+
+/* As ls(1): what -h, -d and -1 mean there, they mean here. */
+TEST(ls_takes_the_options_of_ls)
+{
+	static const struct {
+		off_t size;
+		const char *shown;
+	} sizes[] = {
+		{ 0, " 0 " }, { 1023, " 1023 " }, { 1024, " 1.0K " },
+		{ 1025, " 1.1K " }, { 10188, " 10K " }, { 10 << 10, " 10K " },
+		{ (10 << 10) + 1, " 11K " }, { (1 << 20) - 1, " 1.0M " },
+		{ 3 << 29, " 1.5G " },
+	};
+
+	start(WAY_TCP);
+	make_file(path(export, "file"), 0);
+	for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
+		ck_assert_int_eq(truncate(path(export, "file"),
+					  sizes[i].size), 0);
+		ck_assert_int_eq(TOOL("ls", "-lh1", url("")), 0);
+		ck_assert_msg(strstr(out, sizes[i].shown), "no '%s' in %s",
+			      sizes[i].shown, out);
+	}
+	ck_assert_int_eq(mkdir(path(export, "dir"), 0700), 0);
+	make_file(path(export, "dir/inside"), 0);
+	ck_assert_int_eq(TOOL("ls", "-d", url("dir")), 0);
+	ck_assert_str_eq(out, "dir\n");
+	ck_assert_int_eq(TOOL("ls", "-ld", url("dir")), 0);
+	ck_assert_ptr_nonnull(strstr(out, "drwx------"));
+	ck_assert_int_eq(TOOL("df", "-h", url("")), 0);
+	ck_assert_ptr_nonnull(strstr(out, "bytes "));
+	ck_assert_int_eq(TOOL("ls", "--help"), 0);
+	ck_assert_ptr_nonnull(strstr(out, "usage: gannet-nfs"));
+	ck_assert_int_eq(TOOL("ls", "--depth", "4", url("")), 0);
 	stop();
 }
 
@@ -276,7 +313,7 @@ TEST(wrong_usage_is_told_apart)
 	ck_assert_int_eq(TOOL("rename", url("")), 2);
 	ck_assert_int_eq(TOOL("--no-such-option"), 2);
 	ck_assert_ptr_nonnull(strstr(err, "gannet-nfs: unrecognized"));
-	ck_assert_int_eq(TOOL("ls", "-d", "0", url("")), 2);
+	ck_assert_int_eq(TOOL("stat", "-d", "0", url("")), 2);
 	ck_assert_str_eq(err, "gannet-nfs: --depth 0: expected a number from "
 			 "1 to 1024\n");
 	ck_assert_int_eq(TOOL("ls", "--depth", "7x", url("")), 2);

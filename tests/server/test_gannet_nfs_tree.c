@@ -129,6 +129,30 @@ TEST_LOOP(names_are_found_by_pattern_and_type, 0, WAYS)
 	snprintf(want, sizeof(want), "%s/a\n%s/a/b\n", export, export);
 	ck_assert_str_eq(out, want);
 	ck_assert_int_eq(TOOL("find", url(""), "-type", "x"), 2);
+	ck_assert_int_eq(mkfifo(path(export, "pipe"), 0600), 0);
+	ck_assert_int_eq(TOOL("find", url(""), "-type", "p"), 0);
+	snprintf(want, sizeof(want), "%s/pipe\n", export);
+	ck_assert_str_eq(out, want);
+	stop();
+}
+
+/* As find(1): 0 is the directory alone. */
+TEST(find_goes_as_deep_as_it_is_told)
+{
+	char want[1024];
+
+	start(WAY_TCP);
+	make_tree();
+	ck_assert_int_eq(TOOL("find", url(""), "-maxdepth", "0"), 0);
+	snprintf(want, sizeof(want), "%s\n", export);
+	ck_assert_str_eq(out, want);
+	/* It reads no directory that is as deep as that. */
+	ck_assert_int_eq(chmod(path(export, "a/b"), 0), 0);
+	ck_assert_int_eq(TOOL("find", "-maxdepth", "2", "-mindepth", "2", "-u",
+			      "65534", url("")), 0);
+	snprintf(want, sizeof(want), "%s/a/b\n%s/a/link\n", export, export);
+	ck_assert_str_eq(out, want);
+	ck_assert_int_eq(TOOL("find", url(""), "-maxdepth", "-1"), 2);
 	stop();
 }
 

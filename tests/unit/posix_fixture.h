@@ -20,7 +20,7 @@
 #include "tests/unit/vfs_do.h"
 #include "vfs/posix/change.h"
 #include "vfs/posix/handle.h"
-#include "vfs/posix/places.h"
+#include "vfs/posix/table/places.h"
 
 #define WORLDS 4
 

@@ -125,7 +125,7 @@ TEST_LOOP(in_a_tree_mounted_read_only_there_is_nothing_to_commit, 0, 2)
 	assert_ok(DO(posix_commit, &w.who, n));
 	ck_assert_uint_eq(w.fs->verf, verf);
 	ck_assert(!posix_disk_doubtful(to_posix_fs(w.fs)->disk));
-	posix_disk_failed(to_posix_fs(w.fs)->disk);
+	posix_fs_failed(to_posix_fs(w.fs));
 	assert_ok(DO(posix_commit, &w.who, n));
 	vfs_node_put(n);
 	assert_ok(umount2(w.dir, MNT_DETACH));

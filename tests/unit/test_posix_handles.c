@@ -9,7 +9,7 @@
 
 #include "tests/unit/posix_fixture.h"
 #include "vfs/posix/handle.h"
-#include "vfs/posix/table.h"
+#include "vfs/posix/table/table.h"
 
 static void put(struct vfs_node *n)
 {

@@ -5,6 +5,7 @@
 #include <sys/syscall.h>
 
 #include "tests/unit/posix_fixture.h"
+#include "vfs/posix/table/table.h"
 
 /* GANNET_LOST_FILES: how many instead, and what it costs is printed. */
 #define MANY	1000

@@ -7,7 +7,7 @@
 #include <sys/wait.h>
 
 #include "tests/unit/posix_fixture.h"
-#include "vfs/posix/table.h"
+#include "vfs/posix/table/table.h"
 
 static struct posix_table *table;
 

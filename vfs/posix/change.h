@@ -26,15 +26,5 @@ struct posix_change {
 int  posix_change_begin(struct posix_change *c, struct posix_node *n,
 			struct vfs_wcc *wcc);
 void posix_change_end(struct posix_change *c);
-/* No two threads hold the same file, whichever their nodes are. */
-struct posix_hold {
-	struct posix_hold *next;
-	struct posix_hold_group *group;
-	dev_t		 dev;
-	ino_t		 ino;
-};
-/* 0; -EAGAIN, unless @may_wait: someone else holds it. */
-int  posix_hold(struct posix_hold *h, struct posix_node *n, bool may_wait);
-void posix_hold_end(struct posix_hold *h);
 
 #endif

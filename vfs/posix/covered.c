@@ -193,8 +193,7 @@ static int find_below(const struct vfs_op *op, const char *name,
 	struct posix_node *dir = to_posix(op->node);
 	struct posix_fs *fs = posix_fs_of(dir);
 	struct vfs_handle h;
-	struct vfs_op open = { .cred = op->cred, .fs = op->node->fs,
-			       .handle = &h };
+	struct posix_node *n;
 	bool keep = posix_settled(dir_st);
 	struct stat now;
 	int err = 0;
@@ -203,13 +202,16 @@ static int find_below(const struct vfs_op *op, const char *name,
 		keep = false;
 	else
 		err = handle_below(dir, name, &h);
-	if (err == 0)
-		err = posix_open_handle(&open);
 	if (err < 0)
 		return err;
-	*out = open.out;
+	n = posix_node_known(fs, &h);
+	if (!n)
+		err = posix_node_open(fs, &h, &n);
+	if (err < 0)
+		return err;
+	*out = &n->node;
 	/* A kept name hides what is mounted on a file. */
-	if (keep && to_posix(open.out)->type == VFS_DIR &&
+	if (keep && n->type == VFS_DIR &&
 	    posix_stat(dir, &now) == 0 &&
 	    posix_same_time(&now.st_ctim, &dir_st->st_ctim))
 		posix_dentry_keep(fs, dir, dir_st, name, &h);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* create - CREATE, MKDIR, SYMLINK, MKNOD. */
 #include "vfs/posix/change.h"
-#include "vfs/posix/places.h"
+#include "vfs/posix/table/places.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <semaphore.h>
 #include <stdlib.h>
+#include <time.h>
 
 #define NAMES_BITS	8
 
@@ -22,6 +23,8 @@ struct posix_disk {
 	pthread_mutex_t	 lock;
 	/* Under the lock, and all turns of nodes with it: */
 	struct posix_turns whole;
+	struct posix_hold *holds;
+	pthread_cond_t	 freed;		/* one of them ended */
 };
 
 /* A thread that waits for a turn, on its stack. */
@@ -43,6 +46,7 @@ static struct posix_disk *disk_create(dev_t dev)
 		return NULL;
 	d->dev = dev;
 	pthread_mutex_init(&d->lock, NULL);
+	pthread_cond_init(&d->freed, NULL);
 	return d;
 }
 
@@ -84,13 +88,23 @@ void posix_disk_put(struct posix_disk *d)
 	mutex_unlock(&disks_lock);
 	if (!last)
 		return;
+	pthread_cond_destroy(&d->freed);
 	pthread_mutex_destroy(&d->lock);
 	free(d);
 }
 
-void posix_disk_failed(struct posix_disk *d)
+void posix_change_verf(struct posix_fs *fs)
 {
-	atomic_fetch_add(&d->errors, 1);
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	atomic_fetch_add(&fs->fs.verf, 1 + ((uint64_t)now.tv_nsec << 20));
+}
+
+void posix_fs_failed(struct posix_fs *fs)
+{
+	atomic_fetch_add(&fs->disk->errors, 1);
+	posix_change_verf(fs);
 }
 
 bool posix_disk_doubtful(struct posix_disk *d)
@@ -246,4 +260,44 @@ bool posix_names_settled(struct posix_node *dir)
 	synced = dir->turns.done > atomic_load(&dir->turns.failed);
 	mutex_unlock(&d->lock);
 	return synced;
+}
+
+static bool is_held(const struct posix_disk *d, ino_t ino)
+{
+	const struct posix_hold *h = d->holds;
+
+	while (h && h->ino != ino)
+		h = h->next;
+	return h;
+}
+
+int posix_hold(struct posix_hold *h, struct posix_node *n, bool may_wait)
+{
+	struct posix_disk *d = posix_fs_of(n)->disk;
+	bool held;
+
+	h->ino = n->ino;
+	h->disk = d;
+	mutex_lock(&d->lock);
+	while ((held = is_held(d, h->ino)) && may_wait)
+		pthread_cond_wait(&d->freed, &d->lock);
+	if (!held) {
+		h->next = d->holds;
+		d->holds = h;
+	}
+	mutex_unlock(&d->lock);
+	return held ? -EAGAIN : 0;
+}
+
+void posix_hold_end(struct posix_hold *h)
+{
+	struct posix_disk *d = h->disk;
+	struct posix_hold **link = &d->holds;
+
+	mutex_lock(&d->lock);
+	while (*link != h)
+		link = &(*link)->next;
+	*link = h->next;
+	pthread_cond_broadcast(&d->freed);
+	mutex_unlock(&d->lock);
 }

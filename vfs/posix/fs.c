@@ -5,7 +5,7 @@
 #include "vfs/posix/kinds.h"
 #include "vfs/posix/mounts.h"
 #include "vfs/posix/own.h"
-#include "vfs/posix/places.h"
+#include "vfs/posix/table/places.h"
 #include "vfs/quotas.h"
 
 #include <errno.h>
@@ -297,7 +297,6 @@ static struct posix_fs *fs_alloc(const char *path)
 
 	if (!fs)
 		return NULL;
-	pthread_mutex_init(&fs->rolls.lock, NULL);
 	pthread_mutex_init(&fs->verfs.lock, NULL);
 	pthread_mutex_init(&fs->opened_lock, NULL);
 	atomic_init(&fs->whole_fd, -1);
@@ -311,8 +310,6 @@ static struct posix_fs *fs_alloc(const char *path)
 static void fs_free(struct posix_fs *fs)
 {
 	posix_own_put(fs->own);
-	posix_rolls_free(fs);
-	pthread_mutex_destroy(&fs->rolls.lock);
 	pthread_mutex_destroy(&fs->verfs.lock);
 	pthread_mutex_destroy(&fs->opened_lock);
 	free(fs);

@@ -43,11 +43,6 @@ void posix_handle_root(struct vfs_handle *h)
 	h->data[0] = 'r';
 }
 
-bool posix_handle_is_root(const struct vfs_handle *h)
-{
-	return h->len == 1 && h->data[0] == 'r';
-}
-
 static bool has_length(const struct vfs_handle *h, uint32_t len)
 {
 	return h->len == len || h->len == len + AWAY;

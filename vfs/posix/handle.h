@@ -26,7 +26,11 @@ bool posix_handle_valid(const struct vfs_handle *h);
 /* The inode number in it; 0 for the root's. */
 uint64_t posix_handle_ino(const struct vfs_handle *h);
 void posix_handle_root(struct vfs_handle *h);
-bool posix_handle_is_root(const struct vfs_handle *h);
+static inline bool posix_handle_is_root(const struct vfs_handle *h)
+{
+	return h->len == 1 && h->data[0] == 'r';
+}
+
 /* Returns the length of the first part of @h, which names the file. */
 static inline uint32_t posix_handle_key(const struct vfs_handle *h)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* lookup - names to nodes. */
+/* lookup - names and handles to nodes. */
 #include "vfs/posix/covered.h"
-#include "vfs/posix/places.h"
+#include "vfs/posix/handle.h"
+#include "vfs/posix/table/places.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -9,6 +10,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+STAT(posix_stale, "handles of files that are gone");
+STAT(posix_bad_handle, "handles that this backend did not make");
 STAT(posix_escape, "look-ups of .. that led out of the tree");
 
 #define DEPTH_MAX 4096
@@ -257,3 +260,44 @@ int posix_lookup(struct vfs_op *op)
 	op->out = &l.node->node;
 	return 0;
 }
+
+int posix_root(struct vfs_fs *fs, struct vfs_node **out)
+{
+	*out = &to_posix_fs(fs)->root->node;
+	vfs_node_get(*out);
+	return 0;
+}
+
+int posix_open_handle(struct vfs_op *op)
+{
+	struct posix_fs *fs = to_posix_fs(op->fs);
+	const struct vfs_handle *h = op->handle;
+	struct posix_node *n;
+	int err = 0;
+
+	if (unlikely(posix_covered_is(h)))
+		return posix_covered_open(op);
+	if (unlikely(!posix_handle_valid(h))) {
+		stat_inc(posix_bad_handle);
+		return -EBADMSG;
+	}
+	err = posix_begin(fs, op);
+	if (err < 0)
+		return err;
+	n = posix_node_known(fs, h);
+	if (!n) {
+		if (!posix_may_record(op, fs))
+			return -EAGAIN;
+		if (fs->by_handle)
+			err = posix_node_open(fs, h, &n);
+		else
+			err = posix_resolve(fs, h, &n);
+	}
+	if (err == -ESTALE)
+		stat_inc(posix_stale);
+	if (err < 0)
+		return err;
+	op->out = &n->node;
+	return 0;
+}
+

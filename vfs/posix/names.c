@@ -3,7 +3,7 @@
 #include "vfs/posix/change.h"
 #include "vfs/posix/handle.h"
 #include "vfs/posix/own.h"
-#include "vfs/posix/places.h"
+#include "vfs/posix/table/places.h"
 
 #include <errno.h>
 #include <fcntl.h>

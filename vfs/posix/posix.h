@@ -10,9 +10,8 @@
  * keeps its space.
  *
  * Handles (handle.h) are the system's own where it has them.  Where the
- * process may not open by handle, a table (table.c) says where each file
- * that a handle was given out for was last seen, and resolve.c walks there
- * (places.h).
+ * process may not open by handle, a table says where each file
+ * that a handle was given out for was last seen (table/places.h).
  *
  * Operations on names run with the caller's credentials (cred.c), so the
  * kernel decides.  Descriptors are opened as the server, so what is done
@@ -49,7 +48,6 @@
 struct posix_dentries;
 struct posix_opened;
 struct posix_own;
-struct posix_roll;
 struct posix_table;
 struct posix_verdicts;
 
@@ -82,18 +80,6 @@ struct posix_cache {
 	struct cds_list_head dying;	/* nodes that a poller put last */
 };
 
-#define POSIX_ROLLS		32
-#define POSIX_ROLLS_BYTES	((size_t)64 << 20)
-
-/* See roll.c. */
-struct posix_rolls {
-	atomic_int	 count;		/* of those below */
-	pthread_mutex_t	 lock;
-	/* Under the lock: */
-	struct posix_roll *roll[POSIX_ROLLS];
-	struct posix_roll *fresh;	/* being read */
-};
-
 #define POSIX_VERFS	1024
 
 /* See verf.c. */
@@ -116,7 +102,6 @@ struct posix_fs {
 	struct posix_cache cache;
 	struct posix_table *table;	/* NULL: handles open by themselves */
 	struct posix_dentries *dentries;
-	struct posix_rolls rolls;
 	struct posix_verfs verfs;
 	pthread_mutex_t	 opened_lock;	/* opened.c */
 	struct posix_node *root;	/* counted; not in the cache */
@@ -414,9 +399,17 @@ int  posix_node_create(struct posix_fs *fs, int fd, const struct stat *st,
 int  posix_node_adopt(struct posix_fs *fs, int fd, bool rdwr, struct stat *st,
 		      struct posix_node **out);
 void posix_node_free(struct vfs_node *n);
-int  posix_root(struct vfs_fs *fs, struct vfs_node **out);
-vfs_op_fn posix_open_handle;
+/* The node of @h, counted, if it is in use or the root; else NULL. */
+struct posix_node *posix_node_known(struct posix_fs *fs,
+				    const struct vfs_handle *h);
+/* Opens @h by the system's handle, as the server.  @h is of no known node. */
+int  posix_node_open(struct posix_fs *fs, const struct vfs_handle *h,
+		     struct posix_node **out);
 void posix_handle(struct vfs_node *n, struct vfs_handle *h);
+
+/*
+ * open.c: descriptors of files.
+ */
 /* Descriptors to read, write or sync through; -errno.  Borrowed. */
 int  posix_node_rd(struct posix_node *n);
 int  posix_node_wr(struct posix_node *n);
@@ -424,6 +417,8 @@ int  posix_node_wr(struct posix_node *n);
  * caller's to close, and is counted; or -errno. */
 int  posix_node_reopen(struct posix_node *n, int flags);
 void posix_fd_close(struct posix_fs *fs, int fd);
+/* Counts @fd, unless it is -errno; returns it. */
+int  posix_fd_counted(struct posix_fs *fs, int fd);
 /* A duplicate that is counted likewise, or -1. */
 int  posix_fd_copy(struct posix_fs *fs, int fd);
 /* The path to the file that @fd is open on, for calls that take no O_PATH
@@ -432,8 +427,6 @@ struct posix_fd_path {
 	char s[32];
 };
 struct posix_fd_path posix_fd_path(int fd);
-/* path.c: as vfs_ops.path. */
-int posix_path(struct vfs_node *node, char *out, size_t size);
 /*
  * The owner may read and write whatever the mode says (RFC 1813 section 4.4): a
  * file that it made read-only is written a while after.  A server that is no
@@ -449,6 +442,11 @@ void posix_node_mode_is(struct posix_node *n, uint32_t mode);
  */
 int  posix_node_closed(struct posix_node *n, const struct stat *st,
 		       uint32_t bit);
+/* True if an open that failed with @err (-errno) is worth another try: it was
+ * for want of descriptors, and some were closed since. */
+bool posix_open_again(struct posix_fs *fs, int err);
+/* Maps the -errno of an open to one for the client. */
+int  posix_open_error(int err);
 /* The directory @n, open at its start, for the caller to close; or -errno.  As
  * the server. */
 int  posix_open_dir(struct posix_node *n);
@@ -460,9 +458,6 @@ int  posix_open_name(struct posix_fs *fs, int dir_fd, const char *name,
 /*
  * cache.c
  */
-int  posix_cache_init(struct posix_cache *c, const struct posix_options *o);
-/* Puts all nodes.  No operation is running. */
-void posix_cache_fini(struct posix_cache *c);
 /* Counted, or NULL. */
 struct posix_node *posix_cache_find(struct posix_cache *c,
 				    const struct vfs_handle *h);
@@ -472,8 +467,6 @@ struct posix_node *posix_cache_enter(struct posix_cache *c,
 				     struct posix_node *n);
 /* The file is gone or has changed its properties: no later look-up finds @n. */
 void posix_cache_forget(struct posix_cache *c, struct posix_node *n);
-/* Asks for a sweep: there are nodes to age. */
-void posix_cache_wake(struct posix_cache *c);
 /*
  * Before opening one more, as anyone: closes what is unused when there are too
  * many.  0, or -ETIMEDOUT when the export has all the descriptors that it may
@@ -484,12 +477,42 @@ int  posix_cache_room(struct posix_cache *c);
 /* Has the sweep free a node, for a thread that must not wait, or must not
  * become the server to sync it. */
 void posix_cache_bury(struct posix_cache *c, struct posix_node *n);
-/* True if this thread closes files of others, in the midst of an operation that
- * it does as a caller. */
-bool posix_cache_makes_room(void);
+/* This thread closes files of others, in the midst of an operation that it does
+ * as a caller. */
+extern _Thread_local bool posix_makes_room;
+/* This thread sweeps: nothing else makes room for it. */
+extern _Thread_local bool posix_sweeps;
 bool posix_cache_full(struct posix_cache *c);
 /* An open failed for want of descriptors: true when some were closed. */
 bool posix_cache_squeeze(struct posix_cache *c);
+#define POSIX_PASS	64
+/* A look at some nodes. */
+struct posix_pass {
+	/* They go that nobody used for so many ticks; dirty ones for so many,
+	 * UINT32_MAX: never. */
+	uint32_t age, dirty_age;
+	bool	 idle;			/* not to make room for others */
+	long	 closed;		/* so far */
+	/* Those whose time has come, but for a sync; counted. */
+	struct posix_node *dirty[POSIX_PASS];
+	long	 ndirty;
+};
+/* Looks at up to @max nodes, from the oldest, and closes those not used for
+ * long, except dirty ones.  Returns how many it looked at. */
+long posix_cache_pass(struct posix_cache *c, long max, struct posix_pass *p);
+/* Closes a dirty one, which is synced now, if nobody used it meanwhile.  Puts
+ * the caller's reference. */
+bool posix_cache_drop(struct posix_cache *c, struct posix_node *n,
+		      struct posix_pass *p);
+/* Files were closed: lets those that wait for room go on. */
+void posix_cache_tell_room(struct posix_cache *c);
+
+/*
+ * sweep.c
+ */
+int  posix_cache_init(struct posix_cache *c, const struct posix_options *o);
+/* Puts all nodes.  No operation is running. */
+void posix_cache_fini(struct posix_cache *c);
 
 /*
  * dentry.c: names that were looked up.  @dir_st is the directory's from
@@ -507,8 +530,11 @@ void posix_dentry_keep(struct posix_fs *fs, const struct posix_node *dir,
 /*
  * lookup.c, create.c, names.c, file.c, readdir.c, lock.c: the operations.
  */
-vfs_op_fn posix_lookup, posix_create, posix_make, posix_remove, posix_rename,
-	  posix_link, posix_readlink, posix_read, posix_read_pipe, posix_write,
-	  posix_commit, posix_readdir, posix_lock;
+int  posix_root(struct vfs_fs *fs, struct vfs_node **out);
+/* path.c: as vfs_ops.path. */
+int posix_path(struct vfs_node *node, char *out, size_t size);
+vfs_op_fn posix_open_handle, posix_lookup, posix_create, posix_make,
+	  posix_remove, posix_rename, posix_link, posix_readlink, posix_read,
+	  posix_read_pipe, posix_write, posix_commit, posix_readdir, posix_lock;
 
 #endif

@@ -22,7 +22,7 @@
  */
 #include "vfs/posix/handle.h"
 #include "vfs/posix/own.h"
-#include "vfs/posix/places.h"
+#include "vfs/posix/table/places.h"
 
 #include <dirent.h>
 #include <errno.h>

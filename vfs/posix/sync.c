@@ -50,20 +50,6 @@ static bool sync_whole_instead(int err, bool at_open)
 	return false;
 }
 
-static void change_verf(struct posix_fs *fs)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_REALTIME, &now);
-	atomic_fetch_add(&fs->fs.verf, 1 + ((uint64_t)now.tv_nsec << 20));
-}
-
-void posix_fs_failed(struct posix_fs *fs)
-{
-	posix_disk_failed(fs->disk);
-	change_verf(fs);
-}
-
 /* The arguments of one sync, for its turn. */
 struct job {
 	struct posix_fs	  *fs;
@@ -379,7 +365,7 @@ int posix_write_failed(struct posix_node *n, int fd, int err)
 	return told(err);
 }
 
-bool posix_node_removed(struct posix_node *n)
+static bool is_removed(struct posix_node *n)
 {
 	struct stat st;
 
@@ -389,7 +375,7 @@ bool posix_node_removed(struct posix_node *n)
 
 void posix_node_flush_idle(struct posix_node *n)
 {
-	if (posix_node_removed(n))
+	if (is_removed(n))
 		atomic_store(&n->dirty, false);
 	else
 		/* An error has its effect there. */
@@ -405,8 +391,8 @@ void posix_node_flush_last(struct posix_node *n)
 {
 	int fd = posix_fs_of(n)->as_caller ? posix_opened_writer(n) : n->wr_fd;
 
-	if (!n->dirty || fd < 0 || posix_node_removed(n))
+	if (!n->dirty || fd < 0 || is_removed(n))
 		return;
-	change_verf(posix_fs_of(n));
+	posix_change_verf(posix_fs_of(n));
 	sync_file(n, fd, NULL);
 }

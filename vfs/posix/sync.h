@@ -49,9 +49,6 @@ struct posix_disk;
 struct posix_fs;
 struct posix_node;
 
-/* True if its file has no name any more. */
-bool posix_node_removed(struct posix_node *n);
-
 struct posix_waiter;
 
 /* Syncs of one thing, one at a time.  Written under the lock of its disk. */
@@ -71,9 +68,10 @@ struct posix_turns {
 int  posix_disk_get(dev_t dev, struct posix_disk **out);
 /* A doubtful one is kept, for when the file system is exported again. */
 void posix_disk_put(struct posix_disk *d);
-/* Notes that storage failed: the disk is doubtful from now on.  Never
- * blocks. */
-void posix_disk_failed(struct posix_disk *d);
+/* Storage failed for data of @fs: the disk is doubtful from now on, and the
+ * write verifier another one.  Never blocks. */
+void posix_fs_failed(struct posix_fs *fs);
+void posix_change_verf(struct posix_fs *fs);
 bool posix_disk_doubtful(struct posix_disk *d);
 /* Returns the number of errors so far; notes that the first @count are over. */
 uint64_t posix_disk_errors(struct posix_disk *d);
@@ -95,6 +93,19 @@ int  posix_disk_turn(struct posix_disk *d, struct posix_turns *t,
 void posix_names_begin(struct posix_node *dir);
 void posix_names_end(struct posix_node *dir);
 bool posix_names_settled(struct posix_node *dir);
+/*
+ * No two threads hold the same file, whichever their nodes are.  A hold keeps
+ * other SETATTRs out while one checks its guard and acts on it, and on btrfs
+ * syncs of the file through other nodes while one is under way.
+ */
+struct posix_hold {
+	struct posix_hold *next;
+	struct posix_disk *disk;
+	ino_t		 ino;
+};
+/* 0; -EAGAIN, unless @may_wait: someone else holds it. */
+int  posix_hold(struct posix_hold *h, struct posix_node *n, bool may_wait);
+void posix_hold_end(struct posix_hold *h);
 
 /*
  * sync.c
@@ -135,7 +146,5 @@ void posix_node_flush_last(struct posix_node *n);
  * failed sync does is done, and @err returned, for the client; else 0.
  */
 int  posix_write_failed(struct posix_node *n, int fd, int err);
-/* Storage failed for data of @fs: changes the write verifier. */
-void posix_fs_failed(struct posix_fs *fs);
 
 #endif

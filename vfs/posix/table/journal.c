@@ -7,7 +7,7 @@
  * all in the machine's byte order.  The first record whose check does not
  * hold is the end.
  */
-#include "vfs/posix/table.h"
+#include "vfs/posix/table/table.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Shared by table.c, database.c and journal.c. */
-#ifndef GANNET_VFS_POSIX_TABLE_H
-#define GANNET_VFS_POSIX_TABLE_H
+/* table - private to the table of files. */
+#ifndef GANNET_VFS_POSIX_TABLE_TABLE_H
+#define GANNET_VFS_POSIX_TABLE_TABLE_H
 
 #include <lmdb.h>
 
 #include "vfs/posix/handle.h"
-#include "vfs/posix/places.h"
+#include "vfs/posix/table/places.h"
+
+struct posix_place {
+	struct vfs_handle parent;
+	struct posix_name name;
+};
 
 enum table_what { TABLE_ADD = 1, TABLE_DEL, TABLE_FORGET, TABLE_SET };
 
@@ -83,5 +88,68 @@ void table_journal_switch(struct table_journal *j);
  * reach the disk: the database has the number of the last journal it includes.
  */
 int  table_journal_clear(struct table_journal *j, int which);
+
+/*
+ * roll.c: what directories held when they were read for lost files.
+ */
+#define POSIX_ROLLS		32
+#define POSIX_ROLLS_BYTES	((size_t)64 << 20)
+
+struct posix_rolls {
+	atomic_int	 count;		/* of those below */
+	pthread_mutex_t	 lock;
+	/* Under the lock: */
+	struct posix_roll *roll[POSIX_ROLLS];
+	struct posix_roll *fresh;	/* being read */
+};
+
+/* Looks @h up in what @dir held.  0: it is perhaps @name, the @i-th of its
+ * names; -ENOENT: it is not there; -EAGAIN: @dir is to be read first. */
+int  posix_roll_ask(struct posix_rolls *rs, const struct posix_node *dir,
+		    const struct vfs_handle *h, unsigned i,
+		    struct posix_name *name);
+/* Reads @dir.  0; 1: -EAGAIN after it means that the file is not there,
+ * whatever changed meanwhile; -ETIMEDOUT: it can't be read now, come again;
+ * -EACCES: the server may not read it. */
+int  posix_roll_read(struct posix_fs *fs, struct posix_node *dir);
+/* Frees those that are unused. */
+void posix_rolls_age(struct posix_rolls *rs);
+void posix_rolls_free(struct posix_rolls *rs);
+
+/*
+ * table.c
+ */
+struct posix_table {
+	struct table_db	 db;
+	struct crew_job	 flusher;
+	pthread_mutex_t	 flushing;	/* one at a time; before lock */
+	pthread_mutex_t	 lock;
+	/* Under the lock: */
+	struct pending	*active;	/* takes changes */
+	struct pending	*older;		/* is being written; NULL */
+	struct table_journal journal;
+	uint64_t	 flush_at;	/* 0: there are no changes */
+
+	/* Renames that the table does not know of yet: those begun, less those
+	 * ended. */
+	atomic_uint	 moves_begun, moves_ended;
+	struct posix_rolls rolls;
+};
+
+/* @h is @name in @parent. */
+int  posix_table_add(struct posix_table *t, const struct vfs_handle *h,
+		     const struct vfs_handle *parent, const char *name);
+/* ... and nowhere else, being a directory.  It was there at a time when
+ * posix_table_moves() had been @moves; -EAGAIN: a rename began since. */
+int  posix_table_set(struct posix_table *t, const struct vfs_handle *h,
+		     const struct vfs_handle *parent, const char *name,
+		     unsigned moves);
+/* The number of renames so far.  What was looked up after that was not moved by
+ * one unless posix_table_moved(). */
+unsigned posix_table_moves(struct posix_table *t);
+bool posix_table_moved(struct posix_table *t, unsigned moves);
+/* Up to @max places; returns how many, or -errno. */
+int  posix_table_find(struct posix_table *t, const struct vfs_handle *h,
+		      struct posix_place *places, int max);
 
 #endif

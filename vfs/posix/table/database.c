@@ -3,7 +3,7 @@
  * database - the table of files on disk: an LMDB of handle -> (parent's handle,
  * name), with one entry for each hard link that is known.
  */
-#include "vfs/posix/table.h"
+#include "vfs/posix/table/table.h"
 
 #include <errno.h>
 #include <stdio.h>

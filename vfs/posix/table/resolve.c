@@ -8,8 +8,7 @@
  * process renamed it within its directory, that is searched (roll.c).  What one
  * moved elsewhere is lost until somebody looks up its name there.
  */
-#include "vfs/posix/handle.h"
-#include "vfs/posix/places.h"
+#include "vfs/posix/table/table.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -22,6 +21,8 @@ STAT(posix_lost, "files not found where they were seen last");
 #define PLACES		16
 #define DEPTH_MAX	4096
 #define TRIES		20
+/* Of a file's names in one directory so many are looked at. */
+#define NAMES_MAX	16
 
 struct step {
 	struct vfs_handle h;
@@ -120,8 +121,10 @@ void posix_unseen(struct posix_node *n)
 	atomic_store(&n->place, atomic_fetch_add(&last, 2) + 2);
 }
 
-int posix_open_same(struct posix_fs *fs, struct posix_node *dir,
-		    const char *name, const struct vfs_handle *h)
+/* An O_PATH descriptor of @name in @dir if that is @h's file.  -ENOENT: it is
+ * another one; -ESTALE: and that has its inode number, so @h's is gone. */
+static int open_same(struct posix_fs *fs, struct posix_node *dir,
+		     const char *name, const struct vfs_handle *h)
 {
 	struct vfs_handle found;
 	struct stat st;
@@ -141,13 +144,55 @@ int posix_open_same(struct posix_fs *fs, struct posix_node *dir,
 	return err;
 }
 
-/* A descriptor of @s's file, which is not where it was, but perhaps elsewhere
- * in @dir; -errno. */
-static int find_in(struct posix_fs *fs, struct posix_node *dir,
-		   const struct step *s, struct posix_name *name)
+/*
+ * By the roll that there is.  A descriptor, -ENOENT, or -EAGAIN.  The table
+ * hears of all of the file's names there: the one that it was found by may be
+ * known, and be removed, while another is what became of a name that is lost.
+ */
+static int by_roll(struct posix_fs *fs, struct posix_node *dir,
+		   const struct vfs_handle *h, struct posix_name *name)
 {
-	int fd = posix_roll_find(fs, dir, &s->h, name);
+	struct posix_name next;
+	int fd, found = -EAGAIN;
 
+	for (unsigned i = 0; i < NAMES_MAX; i++) {
+		fd = posix_roll_ask(&fs->table->rolls, dir, h, i, &next);
+		if (fd < 0)
+			return found >= 0 ? found : fd;
+		fd = open_same(fs, dir, next.s, h);
+		if (fd == -ENOENT || fd == -ENOTDIR)
+			continue;
+		/* -ESTALE: the inode number is another file's now. */
+		if (fd < 0)
+			return found >= 0 ? found : fd == -ESTALE ? -ENOENT :
+			       fd;
+		posix_record(fs, h, dir, next.s, false);
+		if (found >= 0) {
+			close(fd);
+			continue;
+		}
+		found = fd;
+		*name = next;
+	}
+	return found;
+}
+
+/*
+ * Finds a name in @dir that leads to @h's file, sets @name, and tells the table
+ * of all such names.  A descriptor; -ENOENT: the file has none there; or as
+ * posix_roll_read().
+ */
+static int find_in(struct posix_fs *fs, struct posix_node *dir,
+		   const struct vfs_handle *h, struct posix_name *name)
+{
+	int err = 0, fd = by_roll(fs, dir, h, name);
+
+	if (fd == -EAGAIN) {
+		err = posix_roll_read(fs, dir);
+		fd = err < 0 ? err : by_roll(fs, dir, h, name);
+	}
+	if (fd == -EAGAIN)
+		return err ? -ENOENT : -ETIMEDOUT;
 	if (fd >= 0)
 		stat_inc(posix_repaired);
 	return fd;
@@ -161,7 +206,7 @@ static int forget_place(struct posix_fs *fs, struct posix_node *dir,
 	int back;
 
 	posix_table_del(fs->table, &s->h, &dir->handle, s->name.s);
-	back = posix_open_same(fs, dir, s->name.s, &s->h);
+	back = open_same(fs, dir, s->name.s, &s->h);
 	if (back < 0)
 		return fd;
 	posix_record(fs, &s->h, dir, s->name.s, false);
@@ -181,12 +226,12 @@ static int step_down(struct posix_fs *fs, struct posix_node *dir,
 	bool lost;
 	int fd, err;
 
-	fd = posix_open_same(fs, dir, s->name.s, &s->h);
+	fd = open_same(fs, dir, s->name.s, &s->h);
 	lost = fd == -ENOENT || fd == -ENOTDIR || fd == -ESTALE;
 	if (lost && !repair)
 		return -ESTALE;
 	if (lost && fd != -ESTALE)
-		fd = find_in(fs, dir, s, &name);
+		fd = find_in(fs, dir, &s->h, &name);
 	/* The file may still be there: keep the place until the directory can
 	 * be read. */
 	if (lost && fd == -EACCES)
@@ -240,12 +285,7 @@ static int climb(struct posix_fs *fs, const struct vfs_handle *h,
 	int n;
 
 	for (;;) {
-		if (posix_handle_is_root(&at)) {
-			*out = fs->root;
-			vfs_node_get(&fs->root->node);
-			return 0;
-		}
-		*out = posix_cache_find(&fs->cache, &at);
+		*out = posix_node_known(fs, &at);
 		if (*out)
 			return 0;
 		n = posix_table_find(fs->table, &at, &place, 1);

@@ -21,8 +21,7 @@
  * twenty times as long as its reading took.  Meanwhile clients are told to come
  * again (JUKEBOX): nobody waits here, and nothing is read on a poller.
  */
-#include "vfs/posix/handle.h"
-#include "vfs/posix/places.h"
+#include "vfs/posix/table/table.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -44,8 +43,6 @@ STAT(posix_roll_large, "directories too large to be searched for lost files");
 #define CHANGED_PAUSE_NS	(60ull * NS_PER_MS)
 /* ... but a reading is believed after so many in a row that found a change. */
 #define CHANGED_MAX	8
-/* Of a file's names in one directory so many are looked at. */
-#define NAMES_MAX	16
 #define UNUSED_NS	(60ull * NS_PER_S)
 
 struct entry {
@@ -239,8 +236,7 @@ static int consult(struct posix_roll *r, const struct vfs_handle *h,
 	return e || !is_current(r, st) ? -EAGAIN : -ENOENT;
 }
 
-/* As consult(), of the roll of @dir that there is. */
-static int ask_roll(struct posix_rolls *rs, const struct posix_node *dir,
+int posix_roll_ask(struct posix_rolls *rs, const struct posix_node *dir,
 		   const struct vfs_handle *h, unsigned i,
 		   struct posix_name *name)
 {
@@ -257,39 +253,6 @@ static int ask_roll(struct posix_rolls *rs, const struct posix_node *dir,
 	err = r ? consult(*r, h, &st, i, name) : -EAGAIN;
 	mutex_unlock(&rs->lock);
 	return err;
-}
-
-/*
- * By the roll that there is.  A descriptor, -ENOENT, or -EAGAIN.  The table
- * hears of all of the file's names there: the one that it was found by may be
- * known, and be removed, while another is what became of a name that is lost.
- */
-static int by_roll(struct posix_fs *fs, struct posix_node *dir,
-		   const struct vfs_handle *h, struct posix_name *name)
-{
-	struct posix_name next;
-	int fd, found = -EAGAIN;
-
-	for (unsigned i = 0; i < NAMES_MAX; i++) {
-		fd = ask_roll(&fs->rolls, dir, h, i, &next);
-		if (fd < 0)
-			return found >= 0 ? found : fd;
-		fd = posix_open_same(fs, dir, next.s, h);
-		if (fd == -ENOENT || fd == -ENOTDIR)
-			continue;
-		/* -ESTALE: the inode number is another file's now. */
-		if (fd < 0)
-			return found >= 0 ? found : fd == -ESTALE ? -ENOENT :
-			       fd;
-		posix_record(fs, h, dir, next.s, false);
-		if (found >= 0) {
-			close(fd);
-			continue;
-		}
-		found = fd;
-		*name = next;
-	}
-	return found;
 }
 
 /* True if this thread may read @dir now.  Then it has to. */
@@ -317,7 +280,7 @@ static struct posix_roll *roll_begin(struct posix_rolls *rs,
 
 static void roll_end(struct posix_fs *fs, struct posix_roll *fresh, bool keep)
 {
-	struct posix_rolls *rs = &fs->rolls;
+	struct posix_rolls *rs = &fs->table->rolls;
 	struct posix_roll **old;
 
 	mutex_lock(&rs->lock);
@@ -336,11 +299,11 @@ static void roll_end(struct posix_fs *fs, struct posix_roll *fresh, bool keep)
 	}
 	mutex_unlock(&rs->lock);
 	if (keep)
-		posix_cache_wake(&fs->cache);
+		crew_run(&fs->cache.sweep);	/* which frees it */
 }
 
 /* Reads @dir, and notes whether its ctime stands for what was read. */
-static int roll_read(struct posix_node *dir, struct posix_roll *r)
+static int read_current(struct posix_node *dir, struct posix_roll *r)
 {
 	struct stat before, after;
 	int err = posix_fstat(dir->fd, &before);
@@ -359,11 +322,9 @@ static int roll_read(struct posix_node *dir, struct posix_roll *r)
 	return 0;
 }
 
-/* 0; 1: the roll is also good for "it is not here" to this call, whatever
- * changed meanwhile; or -errno. */
-static int call_roll(struct posix_fs *fs, struct posix_node *dir)
+int posix_roll_read(struct posix_fs *fs, struct posix_node *dir)
 {
-	struct posix_roll *fresh = roll_begin(&fs->rolls, dir);
+	struct posix_roll *fresh = roll_begin(&fs->table->rolls, dir);
 	uint64_t start = clock_ns();
 	bool believed;
 	int err;
@@ -373,7 +334,7 @@ static int call_roll(struct posix_fs *fs, struct posix_node *dir)
 		return -ETIMEDOUT;
 	}
 	stat_inc(posix_rolls);
-	err = roll_read(dir, fresh);
+	err = read_current(dir, fresh);
 	fresh->large = err == -EFBIG;
 	if (fresh->large) {
 		stat_inc(posix_roll_large);
@@ -394,25 +355,8 @@ static int call_roll(struct posix_fs *fs, struct posix_node *dir)
 	return err < 0 ? err : believed;
 }
 
-int posix_roll_find(struct posix_fs *fs, struct posix_node *dir,
-		    const struct vfs_handle *h, struct posix_name *name)
+void posix_rolls_age(struct posix_rolls *rs)
 {
-	int err, fd = by_roll(fs, dir, h, name);
-
-	if (fd != -EAGAIN)
-		return fd;
-	err = call_roll(fs, dir);
-	if (err < 0)
-		return err;
-	fd = by_roll(fs, dir, h, name);
-	if (fd != -EAGAIN)
-		return fd;
-	return err ? -ENOENT : -ETIMEDOUT;
-}
-
-void posix_rolls_age(struct posix_fs *fs)
-{
-	struct posix_rolls *rs = &fs->rolls;
 	uint64_t now;
 
 	if (atomic_load(&rs->count) == 0)
@@ -429,8 +373,8 @@ void posix_rolls_age(struct posix_fs *fs)
 	mutex_unlock(&rs->lock);
 }
 
-void posix_rolls_free(struct posix_fs *fs)
+void posix_rolls_free(struct posix_rolls *rs)
 {
 	for (unsigned i = 0; i < POSIX_ROLLS; i++)
-		roll_free(fs->rolls.roll[i]);
+		roll_free(rs->roll[i]);
 }

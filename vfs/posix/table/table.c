@@ -13,7 +13,7 @@
  * Without a state directory all of it is in a directory that has no name
  * any more: it ends with the process.
  */
-#include "vfs/posix/table.h"
+#include "vfs/posix/table/table.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -43,22 +43,6 @@ struct pending {
 	struct pending_op *first[BUCKETS];
 	struct pending_op *last[BUCKETS];
 	unsigned	   count;
-};
-
-struct posix_table {
-	struct table_db	 db;
-	struct crew_job	 flusher;
-	pthread_mutex_t	 flushing;	/* one at a time; before lock */
-	pthread_mutex_t	 lock;
-	/* Under the lock: */
-	struct pending	*active;	/* takes changes */
-	struct pending	*older;		/* is being written; NULL */
-	struct table_journal journal;
-	uint64_t	 flush_at;	/* 0: there are no changes */
-
-	/* Renames that the table does not know of yet: those begun, less those
-	 * ended. */
-	atomic_uint	 moves_begun, moves_ended;
 };
 
 static unsigned bucket(const struct vfs_handle *h)
@@ -498,10 +482,12 @@ static int open_private(struct posix_table *t)
 
 static void table_destroy(struct posix_table *t)
 {
+	posix_rolls_free(&t->rolls);
 	table_journal_close(&t->journal);
 	table_db_close(&t->db);
 	pending_free(t->active);
 	pending_free(t->older);
+	pthread_mutex_destroy(&t->rolls.lock);
 	pthread_mutex_destroy(&t->lock);
 	pthread_mutex_destroy(&t->flushing);
 	free(t);
@@ -509,6 +495,7 @@ static void table_destroy(struct posix_table *t)
 
 static void init_locks(struct posix_table *t)
 {
+	pthread_mutex_init(&t->rolls.lock, NULL);
 	pthread_mutex_init(&t->lock, NULL);
 	pthread_mutex_init(&t->flushing, NULL);
 }
@@ -551,4 +538,10 @@ void posix_table_close(struct posix_table *t)
 			"into its journal and are lost; handles of these files "
 			"are stale from now on", lost);
 	table_destroy(t);
+}
+
+bool posix_table_age(struct posix_table *t)
+{
+	posix_rolls_age(&t->rolls);
+	return atomic_load(&t->rolls.count) > 0;
 }

@@ -3,8 +3,8 @@
  * account - what somebody had: calls with their latency, errors, bytes.
  *
  * The calls of a server are counted in an account of their procedure and
- * transport (struct rpc_proc_counts), one of their export (struct export_tree,
- * in a book of accounts), and one of their client (transport/clients.h).
+ * transport, one of their export (in a book of accounts), and one of their
+ * client.
  *
  * An account has a cell for each poller, which counts there without locked
  * instructions, and one that all other threads share.  A cell is made when it

@@ -12,7 +12,6 @@
 #include "rpc/rpc.h"
 
 struct export_table;
-struct locks;
 
 /* The parts of the process that programs stand on: all outlive them. */
 struct program_env {
@@ -22,7 +21,7 @@ struct program_env {
 	const char	    *state_dir;
 	bool		     rdma_mount;	/* MOUNT also over RDMA */
 	bool		     port_mapper;	/* clients find ports by one */
-	struct locks	    *locks;		/* daemon/serve/locks.h */
+	void		    *locks;	/* of the process's lock manager */
 	struct rpc_audit    *audit;	/* or NULL */
 };
 

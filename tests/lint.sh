@@ -5,8 +5,8 @@ cd "${srcdir:-.}" || exit 1
 status=0
 fail() { echo "$*"; status=1; }
 
-# The directories of the product; each includes only itself and those named
-# behind it.
+# The directories of the product, from the lowest to the highest; each includes
+# only itself and those named behind it.
 layers='lib
 transport lib
 vfs lib
@@ -15,8 +15,8 @@ rpc lib transport
 nfs3 lib rpc vfs exports
 mountd lib rpc vfs exports
 rquota lib rpc vfs exports
-nlm lib rpc vfs exports
 nsm lib rpc transport
+nlm lib rpc vfs exports
 portmap lib rpc transport
 daemon lib transport vfs exports rpc nfs3 mountd rquota nlm nsm portmap
 client lib transport'
@@ -32,6 +32,24 @@ while read -r dir allowed; do
 done <<LAYERS
 $layers
 LAYERS
+
+# Nor does a header name a type of a higher one.
+# shellcheck disable=SC2086 # several words
+found=$( { echo "$layers" | sed 's/^/L /'
+	grep -rE '^(struct|union|enum) [a-z0-9_]+ \{' $product include \
+		--include='*.[ch]' | sed -E 's,^([a-z0-9]+)/.*:,D \1 ,'
+	grep -rnoE '\<(struct|union|enum) [a-z0-9_]+' $product \
+		--include='*.h' | sed 's/^\([a-z0-9]*\)/H \1 \1/'; } | awk '
+	$1 == "L" { height[$2] = NR }
+	$1 == "D" { at[$4] = at[$4] " " $2 }
+	$1 == "H" && ($NF in at) {
+		n = split(at[$NF], dirs, " "); above = 0
+		for (i = 1; i <= n; i++)
+			above += height[dirs[i]] > height[$2]
+		if (above == n) print $3, $NF
+	}' )
+[ -z "$found" ] || fail "headers that name a type of a layer above:
+$found"
 
 # A new program, fabric or backend is a directory and a line of a list: nothing
 # else outside of it names it.

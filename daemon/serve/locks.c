@@ -77,15 +77,19 @@ void locks_free(struct locks *l)
 
 static int create_nsm(const struct program_env *env, struct rpc_program **out)
 {
-	*out = nsm_program(env->locks->nsm);
+	const struct locks *l = env->locks;
+
+	*out = nsm_program(l->nsm);
 	return 0;
 }
 
 /* No client has a lock to reclaim if none had one from the last server. */
 static unsigned grace_of(const struct program_env *env)
 {
-	if (nsm_hosts_before(env->locks->nsm))
-		return env->locks->grace_s;
+	const struct locks *l = env->locks;
+
+	if (nsm_hosts_before(l->nsm))
+		return l->grace_s;
 	log_info("no host had locks before: there is no grace period");
 	return 0;
 }
@@ -98,10 +102,11 @@ static void host_restarted(void *nlm, const char *name,
 
 static int create_nlm(const struct program_env *env, struct rpc_program **out)
 {
-	struct nsm *nsm = env->locks->nsm;
+	const struct locks *l = env->locks;
+	struct nsm *nsm = l->nsm;
 	const struct nlm_config config = {
 		.exports = env->exports, .names = env->names,
-		.server = env->server, .client = env->locks->client,
+		.server = env->server, .client = l->client,
 		.monitor = {
 			.nsm = nsm, .monitor = nsm_monitor,
 			.forget = nsm_forget,

@@ -402,9 +402,10 @@ struct vfs_ops {
 
 	/*
 	 * Makes the tree.  Runs on a thread that serves only this export, and
-	 * may take as long as the storage does.  After an error the exports are
-	 * not accepted, *@out is ignored, and the message is that of vfs_fail()
-	 * or the errno's.
+	 * may take as long as the storage does.  After an error *@out is
+	 * ignored, and the message is that of vfs_fail() or the errno's.  Then
+	 * a reload is refused; at the server's start the export waits, and
+	 * mount is called again every five seconds.
 	 */
 	int  (*mount)(const struct vfs_config *config, struct vfs_fs **out);
 	/* Frees the tree.  The server has put all nodes, and no operation

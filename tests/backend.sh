@@ -62,6 +62,7 @@ logged()
 tried()
 {
 	message=$1; shift
+	: >"$tmp/log"
 	gannetd "$@" >"$tmp/log" 2>&1 </dev/null &
 	server=$!
 	logged "$message; trying again until it can"

@@ -475,6 +475,7 @@ ahead()
 			touch "$work/logs/distributed-ahead" ;;
 		debian) try_packages ;;
 		esac
+		echo "$name: ahead, after $SECONDS s"
 	done
 }
 

@@ -83,6 +83,8 @@ struct nlm_config {
 /* Sets *@out to the program, which nlm_destroy() frees; @config is copied.
  * Starts a thread.  0; -ENOMEM; or another -errno: no thread. */
 int  nlm_create(const struct nlm_config *config, struct rpc_program **out);
+/* struct program_row.ending.  Any thread; doesn't wait. */
+void nlm_ending(struct rpc_program *prog);
 /* Drops all locks and ends the thread.  No call runs any more; shares of
  * workers and the RPC client must still be there. */
 void nlm_stop(struct rpc_program *prog);

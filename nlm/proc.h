@@ -101,6 +101,7 @@ struct nlm {
 	pthread_mutex_t		 await_lock;
 	struct cds_list_head	 awaiting;	/* calls that wait for answers
 						 * to call-backs */
+	bool			 ending;	/* none is waited for */
 };
 
 /* Grants are so far apart that each of their call-backs has a cookie. */

@@ -162,7 +162,8 @@ static bool cancel_await(struct rpc_call *call)
 	return waits;
 }
 
-/* The call is suspended.  False: the answer has come meanwhile. */
+/* The call is suspended.  False: the answer has come meanwhile, or the server
+ * ends. */
 static bool list_await(struct rpc_call *call, const struct nlm_span *at)
 {
 	struct nlm_op *op = nlm_op(call);
@@ -171,15 +172,24 @@ static bool list_await(struct rpc_call *call, const struct nlm_span *at)
 
 	mutex_lock(&nlm->lock);
 	op->awaited = awaited_grant(call, at);
-	waits = op->awaited != 0;
-	if (waits) {
-		mutex_lock(&nlm->await_lock);
-		op->awaits = true;
+	mutex_lock(&nlm->await_lock);
+	waits = op->awaited != 0 && !nlm->ending;
+	op->awaits = waits;
+	if (waits)
 		cds_list_add_tail(&op->awaiting, &nlm->awaiting);
-		mutex_unlock(&nlm->await_lock);
-	}
+	mutex_unlock(&nlm->await_lock);
 	mutex_unlock(&nlm->lock);
 	return waits;
+}
+
+static bool is_ending(struct nlm *nlm)
+{
+	bool is;
+
+	mutex_lock(&nlm->await_lock);
+	is = nlm->ending;
+	mutex_unlock(&nlm->await_lock);
+	return is;
 }
 
 int nlm_await_answer(struct rpc_call *call)
@@ -195,7 +205,8 @@ int nlm_await_answer(struct rpc_call *call)
 	mutex_unlock(&nlm->lock);
 	if (!under_way)
 		return 0;
-	if (!rpc_call_suspend(call, "the answer to a call-back", cancel_await))
+	if (is_ending(nlm) ||
+	    !rpc_call_suspend(call, "the answer to a call-back", cancel_await))
 		return -ETIMEDOUT;
 	stat_inc(nlm_awaits);
 	/* It may be over by the time that this returns. */
@@ -204,18 +215,35 @@ int nlm_await_answer(struct rpc_call *call)
 	return RPC_PENDING;
 }
 
-void nlm_answer_came(struct nlm *nlm, uint64_t id)
+/* The calls that wait for the answer about the grant @id, or all, go on. */
+static void end_awaits(struct nlm *nlm, uint64_t id, bool all)
 {
 	struct nlm_op *op, *next;
 	CDS_LIST_HEAD(done);
 
 	mutex_lock(&nlm->await_lock);
+	nlm->ending |= all;
 	cds_list_for_each_entry_safe(op, next, &nlm->awaiting, awaiting)
-		if (op->awaited == id) {
+		if (all || op->awaited == id) {
 			cds_list_move(&op->awaiting, &done);
 			op->awaits = false;
 		}
 	mutex_unlock(&nlm->await_lock);
 	cds_list_for_each_entry_safe(op, next, &done, awaiting)
 		rpc_call_resume(rpc_state_call(op));
+}
+
+void nlm_answer_came(struct nlm *nlm, uint64_t id)
+{
+	end_awaits(nlm, id, false);
+}
+
+/*
+ * A call-back can take longer than a server has for its end.  Its locks end
+ * with it, so the calls about their bytes come again, to the next server: LOCK
+ * and UNLOCK, of clients that are there; after a CANCEL nothing is left.
+ */
+void nlm_ending(struct rpc_program *prog)
+{
+	end_awaits(prog->ctx, 0, true);
 }

@@ -52,6 +52,9 @@ struct program_row {
 	 * had any.  Doesn't wait. */
 	void (*release)(struct rpc_program *prog, const struct in6_addr *addr,
 			const char *name, struct lock_totals *ended);
+	/* NULL, or called when the server ends, while its last calls run: those
+	 * that wait for another host are told to come again.  Doesn't wait. */
+	void (*ending)(struct rpc_program *prog);
 	/* The program's own port, over TCP and UDP, and the names of these
 	 * listeners in "ready: NAME PORT"; 0: the server's port. */
 	uint16_t port;

@@ -53,6 +53,12 @@ static int start_listeners(struct report *r, char *error, size_t size)
 
 void drain_for_the_end(struct report *r)
 {
+	const struct program_row *row;
+	struct rpc_program *prog;
+
+	for (unsigned i = 0; (prog = r->program(r->server, i, &row)); i++)
+		if (row->ending)
+			row->ending(prog);
 	mutex_lock(&r->drain.lock);
 	r->drain.ends = true;
 	r->drain.on = true;

@@ -127,4 +127,5 @@ const struct program_row nsm_row = { .create = create_nsm };
 const struct program_row nlm_row = {
 	.create = create_nlm, .destroy = nlm_destroy, .stop = nlm_stop,
 	.list = nlm_list, .locks = nlm_walk, .release = nlm_release,
+	.ending = nlm_ending,
 };

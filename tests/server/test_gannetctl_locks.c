@@ -3,7 +3,9 @@
  * gannetctl(8) tells who holds and waits for which bytes.  In a separate
  * network: gannetd asks port 111 for the lock manager of a client that waits.
  */
+#include <arpa/inet.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,6 +20,7 @@
 #include "tests/unit/runner.h"
 
 static struct daemon_run d;
+static int ends_by;			/* the signal */
 static char dir[96], path[112], fileid[32];
 static char handle[64];
 static struct nlm_process one, two;
@@ -31,6 +34,7 @@ static void start(void)
 	struct stat st;
 	int fd;
 
+	ends_by = SIGTERM;
 	daemon_prepare(&d);
 	snprintf(dir, sizeof(dir), "%s/export", d.dir);
 	snprintf(path, sizeof(path), "%s/file", dir);
@@ -55,7 +59,7 @@ static void start(void)
 static void stop(void)
 {
 	nlmc_close();
-	daemon_end(&d, SIGTERM);
+	daemon_end(&d, ends_by);
 	ck_assert_int_eq(WEXITSTATUS(d.status), 0);
 	daemon_clean(&d);
 }
@@ -232,6 +236,50 @@ TEST(the_locks_of_one_client_are_released)
 	ck_assert_uint_eq(nlmc_lock(&two, later, false), NLM4_DENIED);
 	ctl_says(&d, "--json locks release 127.0.0.1", 0, "\"locks\": 2");
 	ck_assert_uint_eq(nlmc_lock(&one, later, false), NLM4_GRANTED);
+}
+
+/* ---- the end */
+
+/* A socket of @type at port 111, where nobody reads. */
+static int silent_rpcbind(int type)
+{
+	const struct sockaddr_in at = {
+		.sin_family = AF_INET, .sin_port = htons(111),
+		.sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+	};
+	int fd = socket(AF_INET, type | SOCK_CLOEXEC, 0);
+
+	ck_assert_int_eq(bind(fd, (const struct sockaddr *)&at, sizeof(at)), 0);
+	if (type == SOCK_STREAM)
+		ck_assert_int_eq(listen(fd, 8), 0);
+	return fd;
+}
+
+static void *unlock_two(void *status)
+{
+	*(uint32_t *)status = nlmc_unlock(&two, rest_shared);
+	return NULL;
+}
+
+/* The client's locks end with the server, so it asks the next one. */
+TEST(a_server_that_ends_waits_for_no_answer_to_a_call_back)
+{
+	int fds[] = { silent_rpcbind(SOCK_STREAM), silent_rpcbind(SOCK_DGRAM) };
+	uint32_t status = NLM4_GRANTED;
+	pthread_t thread;
+
+	lock_and_wait();
+	ck_assert_uint_eq(nlmc_unlock(&one, head), NLM4_GRANTED);
+	ck_assert_int_eq(pthread_create(&thread, NULL, unlock_two, &status), 0);
+	EVENTUALLY(ctl(&d, "waits") == 0 &&
+		   strstr(ctl_out, "the answer to a call-back"));
+	ck_assert_int_eq(kill(d.pid, SIGTERM), 0);
+	pthread_join(thread, NULL);
+	ck_assert_uint_eq(status, NLM4_DENIED_GRACE_PERIOD);
+	close(fds[0]);
+	close(fds[1]);
+	/* A signal that does nothing: the second SIGTERM would hurry. */
+	ends_by = 0;
 }
 
 /* Expects @text, and that a terminal shows all of the output: ASCII. */

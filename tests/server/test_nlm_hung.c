@@ -64,6 +64,7 @@ static unsigned count_forgotten(void)
 
 static nfs_fh3 file;
 static int fd;
+static bool blocks;			/* LOCKs wait */
 
 static void start(void)
 {
@@ -122,7 +123,7 @@ static void send_lock_of(uint32_t host, uint32_t number)
 	struct xdr_out x;
 
 	begin_call(&x, bytes, number, NLM_LOCK);
-	xdr_put_bool(&x, false);
+	xdr_put_bool(&x, blocks);
 	xdr_put_bool(&x, true);
 	put_owner(&x, host);
 	xdr_put_u32(&x, number);
@@ -468,5 +469,41 @@ TEST(a_host_whose_lock_was_refused_leaves_the_list)
 	send_lock_of(1, 1000);
 	ck_assert_uint_eq(take_status(), NLM4_DENIED);
 	EVENTUALLY(has_left("new1 "));
+	close(fd);
+}
+
+/* ---- a client that does not answer the call-back, while the server ends */
+
+static void start_silent(void)
+{
+	const struct harness_config config = { .nlm = { .told_ms = 60000 } };
+
+	nlmc_start(&config);
+	file = other.fh = nfs_make_file(top, "file", "");
+	fd = daemon_connect(srv.port);
+}
+
+TEST_CASE(.setup = start_silent, .teardown = nlmc_end);
+
+TEST(calls_that_wait_for_an_answer_are_to_come_again_when_the_server_ends)
+{
+	const struct nlm_bytes both = { 2, 2, true }, three = { 3, 1, true };
+	struct nlm_process late = { "late", 6, 4, IPPROTO_TCP, file };
+
+	ck_assert_uint_eq(nlmc_lock(&other, both, false), NLM4_GRANTED);
+	nlmc_answer = NLM_SILENT;
+	blocks = true;
+	send_lock_of(1, 2);
+	ck_assert_uint_eq(take_status(), NLM4_BLOCKED);
+	ck_assert_uint_eq(nlmc_lock(&late, three, true), NLM4_BLOCKED);
+	ck_assert_uint_eq(nlmc_unlock(&other, both), NLM4_GRANTED);
+	EVENTUALLY(nlmc_count(NLM_GRANTED) == 2);
+	send_unlock_of(1, 2);
+	EVENTUALLY(stats_sum_by_name("nlm_awaits") == 1);
+	nlm_ending(srv.nlm);
+	ck_assert_uint_eq(take_status(), NLM4_DENIED_GRACE_PERIOD);
+	/* One that comes later does not wait, either. */
+	ck_assert_uint_eq(nlmc_unlock(&late, three), NLM4_DENIED_GRACE_PERIOD);
+	blocks = false;
 	close(fd);
 }

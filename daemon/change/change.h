@@ -114,6 +114,9 @@ const json_t *control_call_options(const struct control_call *call);
 void control_call_end(struct control_call *call, json_t *result,
 		      const char *error);
 
+/* The user whose command the calling thread, the control thread, runs. */
+uid_t control_user(void);
+
 /* Looks for the group whose members may ask, before the process is confined:
  * a name service may need more than serving does. */
 void control_find_group(void);

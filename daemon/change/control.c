@@ -99,6 +99,13 @@ static json_t *control_give(struct control *c, struct request *r,
 	return NULL;
 }
 
+static _Thread_local uid_t asking;
+
+uid_t control_user(void)
+{
+	return asking;
+}
+
 static json_t *control_run(struct control *c, struct request *r,
 			   struct peer *p)
 {
@@ -112,6 +119,7 @@ static json_t *control_run(struct control *c, struct request *r,
 		return answer_error("there is no such command");
 	if (command->later)
 		return control_give(c, r, command, p);
+	asking = p->uid;
 	result = command->open ? command->open(c->arg, r->options, &wrong) :
 		 command->run(c->arg, r->argument, &wrong);
 	if (!result)

@@ -157,14 +157,51 @@ static void set_texts(struct texts *t, unsigned first,
 	t->of[first + 2] = o->name;
 }
 
-static void fill_record(struct audit_record *r, const struct rpc_audit_event *e,
-			const struct texts *t)
+/* Puts the texts @of into @r, which has room for them. */
+static void fill_texts(struct audit_record *r, const struct xdr_view *of)
+{
+	uint8_t *p = r->text;
+
+	for (unsigned i = 0; i < AUDIT_TEXTS; i++) {
+		uint32_t len = MIN(of[i].len, AUDIT_TEXT_MAX);
+
+		r->len[i] = of[i].data ? (uint16_t)len : AUDIT_NO_TEXT;
+		if (of[i].data) {
+			memcpy(p, of[i].data, len);
+			p += len;
+		}
+	}
+}
+
+/* A record of now with the texts @of, and zeroes; NULL: there is no room. */
+static struct ring_record *reserve_record(struct audit *a,
+					  const struct xdr_view *of)
+{
+	uint32_t len = sizeof(struct audit_record);
+	struct ring_record *record;
+	struct audit_record *r;
+
+	for (unsigned i = 0; i < AUDIT_TEXTS; i++)
+		len += MIN(of[i].len, AUDIT_TEXT_MAX);
+	record = ring_reserve(a->ring, len);
+	if (!record) {
+		stat_inc(audit_dropped);
+		atomic_fetch_add_explicit(&a->dropped, 1,
+					  memory_order_relaxed);
+		return NULL;
+	}
+	r = (struct audit_record *)record->data;
+	*r = (struct audit_record){ .at = clock_wall_ns() };
+	fill_texts(r, of);
+	stat_inc(audit_records);
+	return record;
+}
+
+static void fill_record(struct audit_record *r, const struct rpc_audit_event *e)
 {
 	const struct rpc_call *call = e->call;
 	const struct xprt *x = call->msg->xprt;
-	uint8_t *p = r->text;
 
-	r->at = clock_wall_ns();
 	r->ns = clock_ns() - rpc_call_started(call);
 	r->host = xprt_addr_host(rpc_call_peer(call));
 	r->port = xprt_addr_port(&x->peer);
@@ -178,21 +215,11 @@ static void fill_record(struct audit_record *r, const struct rpc_audit_event *e,
 	r->via = x->via;
 	r->proc = call->proc->name;
 	r->status = e->status;
-	for (unsigned i = 0; i < AUDIT_TEXTS; i++) {
-		uint32_t len = MIN(t->of[i].len, AUDIT_TEXT_MAX);
-
-		r->len[i] = t->of[i].data ? (uint16_t)len : AUDIT_NO_TEXT;
-		if (t->of[i].data) {
-			memcpy(p, t->of[i].data, len);
-			p += len;
-		}
-	}
 }
 
 static void keep_event(struct audit *a, const struct rpc_audit_event *e)
 {
 	struct texts t = { .of[0].data = NULL };
-	uint32_t len = sizeof(struct audit_record);
 	struct ring_record *record;
 
 	if (e->exp)
@@ -201,18 +228,38 @@ static void keep_event(struct audit *a, const struct rpc_audit_event *e)
 			(uint32_t)strlen(e->exp->path) };
 	set_texts(&t, AUDIT_PATH, &e->at, t.path[0]);
 	set_texts(&t, AUDIT_TO_PATH, &e->to, t.path[1]);
-	for (unsigned i = 0; i < AUDIT_TEXTS; i++)
-		len += MIN(t.of[i].len, AUDIT_TEXT_MAX);
-	record = ring_reserve(a->ring, len);
-	if (!record) {
-		stat_inc(audit_dropped);
-		atomic_fetch_add_explicit(&a->dropped, 1,
-					  memory_order_relaxed);
+	record = reserve_record(a, t.of);
+	if (!record)
 		return;
-	}
-	fill_record((struct audit_record *)record->data, e, &t);
+	fill_record((struct audit_record *)record->data, e);
 	ring_add(record);
-	stat_inc(audit_records);
+}
+
+/* Whatever calls are selected: it is of all exports. */
+void audit_note_release(struct audit *a, const struct audit_release *e)
+{
+	struct xdr_view of[AUDIT_TEXTS] = { { NULL, 0 } };
+	struct ring_record *record = NULL;
+	struct audit_record *r;
+
+	if (!a)
+		return;
+	if (e->name)
+		of[AUDIT_NAME] = (struct xdr_view){
+			(const uint8_t *)e->name, (uint32_t)strlen(e->name) };
+	rcu_enter();
+	if (atomic_load_explicit(&a->rules, memory_order_acquire))
+		record = reserve_record(a, of);
+	rcu_exit();
+	if (!record)
+		return;
+	r = (struct audit_record *)record->data;
+	r->host = e->addr;
+	r->has_user = true;
+	r->uid = e->uid;
+	r->proc = "locks release";
+	r->ended = e->ended;
+	ring_add(record);
 }
 
 static void note_event(struct rpc_audit *hook, const struct rpc_audit_event *e)

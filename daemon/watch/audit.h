@@ -11,7 +11,11 @@
 #ifndef GANNET_DAEMON_AUDIT_H
 #define GANNET_DAEMON_AUDIT_H
 
+#include <netinet/in.h>
+#include <sys/types.h>
+
 #include "daemon/settings/settings.h"
+#include "rpc/lock_view.h"
 
 struct audit;
 struct outcome;
@@ -36,6 +40,16 @@ void audit_apply(struct audit *a, const struct options *o);
  */
 int audit_reopen(struct audit *a, const struct options *o,
 		 struct outcome *out);
+/* The user @uid of this machine had the locks of the client at @addr ended, or
+ * with @name those of its host of that name.  NULL @a is fine.  A thread that
+ * is registered with RCU; doesn't wait. */
+struct audit_release {
+	uid_t			  uid;
+	struct in6_addr		  addr;
+	const char		 *name;
+	struct lock_totals	  ended;
+};
+void audit_note_release(struct audit *a, const struct audit_release *e);
 /* Writes what there is, if that can be written now; a write that hangs gets
  * five seconds, and then the rest is lost.  NULL is fine. */
 void audit_destroy(struct audit *a);

@@ -122,9 +122,11 @@ static void put_caller(json_t *line, const struct audit_record *r)
 	else
 		inet_ntop(AF_INET6, &r->host, host, sizeof(host));
 	json_object_set_new(line, "client", json_string(host));
-	put_integer(line, "port", true, r->port);
-	json_object_set_new(line, "transport", json_string(r->via));
-	put_integer(line, "xid", true, r->xid);
+	if (r->via) {
+		put_integer(line, "port", true, r->port);
+		json_object_set_new(line, "transport", json_string(r->via));
+		put_integer(line, "xid", true, r->xid);
+	}
 	put_integer(line, "uid", r->has_user, r->uid);
 	put_integer(line, "gid", r->has_user, r->gid);
 	put_integer(line, "as_uid", r->has_actor, r->as_uid);
@@ -139,6 +141,14 @@ static char *finish_line(json_t *line)
 	return text;
 }
 
+static void put_ended(json_t *line, const struct lock_totals *t)
+{
+	put_integer(line, "hosts", true, t->hosts);
+	put_integer(line, "locks", true, t->locks);
+	put_integer(line, "waits", true, t->waits);
+	put_integer(line, "shares", true, t->shares);
+}
+
 char *audit_line(const struct audit_record *r)
 {
 	static const struct words at = { AUDIT_PATH, "path", "handle", "name" };
@@ -149,6 +159,11 @@ char *audit_line(const struct audit_record *r)
 	add_time(line, r->at);
 	put_caller(line, r);
 	json_object_set_new(line, "proc", json_string(r->proc));
+	if (!r->via) {
+		put_piece(line, "host", r, AUDIT_NAME);
+		put_ended(line, &r->ended);
+		return finish_line(line);
+	}
 	put_piece(line, "export", r, AUDIT_EXPORT);
 	put_object(line, r, &at);
 	put_object(line, r, &to);

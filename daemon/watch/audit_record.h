@@ -7,6 +7,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "rpc/lock_view.h"
+
 /* Texts: bytes as the wire and the file system have them. */
 enum { AUDIT_EXPORT, AUDIT_PATH, AUDIT_HANDLE, AUDIT_NAME, AUDIT_TO_PATH,
        AUDIT_TO_HANDLE, AUDIT_TO_NAME, AUDIT_TEXTS };
@@ -24,6 +26,9 @@ struct audit_record {
 	bool		 has_actor;	/* it acted as as_uid and as_gid */
 	uint32_t	 xid;
 	uint32_t	 uid, gid, as_uid, as_gid;
+	struct lock_totals ended;	/* by gannetctl: then @uid is its
+					 * user, AUDIT_NAME the host's name,
+					 * and @via NULL */
 	/* Literals. */
 	const char	*via;
 	const char	*proc;

@@ -106,9 +106,9 @@ static void release_all(const struct report *r, const struct in6_addr *addr,
 
 json_t *lock_release(void *report, const char *argument, const char **wrong)
 {
-	struct lock_totals t = { 0 };
-	struct in6_addr addr;
-	const char *name;
+	const struct report *r = report;
+	struct audit_release e = { .uid = control_user() };
+	const struct lock_totals *t = &e.ended;
 	char host[64];
 	size_t len;
 
@@ -117,21 +117,22 @@ json_t *lock_release(void *report, const char *argument, const char **wrong)
 		len = 0;
 	memcpy(host, argument ? argument : "", len);
 	host[len] = '\0';
-	if (!who_parse_host(host, &addr)) {
+	if (!who_parse_host(host, &e.addr)) {
 		*wrong = "locks release: expected an IPv4 or IPv6 address";
 		return NULL;
 	}
-	name = argument[len] ? argument + len + 1 : NULL;
-	release_all(report, &addr, name, &t);
-	if (t.hosts == 0) {
+	e.name = argument[len] ? argument + len + 1 : NULL;
+	release_all(r, &e.addr, e.name, &e.ended);
+	if (t->hosts == 0) {
 		*wrong = "locks release: no such client has locks";
 		return NULL;
 	}
 	/* As a warning: the client, if it lives, has not let go of them. */
 	log_at(LOG_LEVEL_WARN, "gannetctl: ends %u locks, %u waits and %u "
-	       "shares of %s", t.locks, t.waits, t.shares, argument);
+	       "shares of %s", t->locks, t->waits, t->shares, argument);
+	audit_note_release(r->audit, &e);
 	return json_pack("{s:o, s:i, s:i, s:i, s:i}", "address",
-			 who_host(&addr), "hosts", (int)t.hosts, "locks",
-			 (int)t.locks, "waits", (int)t.waits, "shares",
-			 (int)t.shares);
+			 who_host(&e.addr), "hosts", (int)t->hosts, "locks",
+			 (int)t->locks, "waits", (int)t->waits, "shares",
+			 (int)t->shares);
 }

@@ -21,6 +21,7 @@
 
 static struct daemon_run d;
 static int ends_by;			/* the signal */
+static char audit[96];
 static char dir[96], path[112], fileid[32];
 static char handle[64];
 static struct nlm_process one, two;
@@ -36,6 +37,7 @@ static void start(void)
 
 	ends_by = SIGTERM;
 	daemon_prepare(&d);
+	snprintf(audit, sizeof(audit), "%s/audit", d.dir);
 	snprintf(dir, sizeof(dir), "%s/export", d.dir);
 	snprintf(path, sizeof(path), "%s/file", dir);
 	ck_assert_int_eq(mkdir(dir, 0755), 0);
@@ -47,7 +49,8 @@ static void start(void)
 	snprintf(export, sizeof(export),
 		 "%s 127.0.0.1(rw,insecure,no_root_squash)", dir);
 	ck_assert(daemon_start(&d, (const char *const[]){
-		"--export", export, "--metrics", "127.0.0.1:0", NULL }));
+		"--export", export, "--metrics", "127.0.0.1:0", "--audit",
+		audit, "--audit-export", "/elsewhere", NULL }));
 	nlmc_open(d.tcp_port);
 	one = (struct nlm_process){ "c1", 11, 4, IPPROTO_TCP,
 		nlmc_file(d.tcp_port, (int)geteuid(), dir, handle) };
@@ -214,6 +217,41 @@ TEST(people_read_who_is_in_whose_way)
 	ck_assert_ptr_nonnull(strstr(ctl_out, fileid));
 }
 
+/* The line @n of the audit, or NULL: it is not there, or not whole. */
+static json_t *audit_line(unsigned n)
+{
+	FILE *f = fopen(audit, "r");
+	json_t *line = NULL;
+
+	for (unsigned i = 0; f && i <= n; i++) {
+		json_decref(line);
+		line = json_loadf(f, JSON_DISABLE_EOF_CHECK, NULL);
+	}
+	if (f)
+		fclose(f);
+	return line;
+}
+
+/* Waits for the line @n, from 0 on, of the audit: this user had so much of the
+ * client ended, of the host @name or of all. */
+static void is_noted(unsigned n, const char *name, long long locks,
+		     long long waits)
+{
+	json_t *o = NULL;
+
+	EVENTUALLY((o = audit_line(n)));
+	has_text(o, "proc", "locks release");
+	has_text(o, "client", "127.0.0.1");
+	ck_assert_int_eq(number(o, "uid"), geteuid());
+	ck_assert_int_eq(number(o, "locks"), locks);
+	ck_assert_int_eq(number(o, "waits"), waits);
+	if (name)
+		has_text(o, "host", name);
+	else
+		ck_assert_ptr_null(json_object_get(o, "host"));
+	json_decref(o);
+}
+
 TEST(the_locks_of_one_client_are_released)
 {
 	struct nlm_process three = two;
@@ -231,10 +269,12 @@ TEST(the_locks_of_one_client_are_released)
 	ck_assert_uint_eq(nlmc_lock(&two, head, false), NLM4_DENIED);
 	ctl_says(&d, "locks release 127.0.0.1 c1", 0, "127.0.0.1: 1 locks, 1 "
 		 "waits, 0 shares of 1 hosts ended\n");
+	is_noted(0, "c1", 1, 1);
 	ck_assert_uint_eq(nlmc_lock(&two, head, false), NLM4_GRANTED);
 	/* That of another host of the address stays. */
 	ck_assert_uint_eq(nlmc_lock(&two, later, false), NLM4_DENIED);
 	ctl_says(&d, "--json locks release 127.0.0.1", 0, "\"locks\": 2");
+	is_noted(1, NULL, 2, 0);
 	ck_assert_uint_eq(nlmc_lock(&one, later, false), NLM4_GRANTED);
 }
 

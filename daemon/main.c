@@ -105,7 +105,7 @@ static void tell_parent(int fd)
 {
 	int null = open("/dev/null", O_RDWR);
 
-	/* The parent may be gone; then nobody waits for this. */
+	/* The parent can be gone; then nobody waits for this. */
 	if (write(fd, "", 1) != 1)
 		log_debug("no process waited for the start");
 	close(fd);
@@ -168,8 +168,8 @@ static void unblock_end(void (*handler)(int sig))
 }
 
 /*
- * A call or a reload may hang in the file system for ever, and server_stop()
- * would wait for it; a poller may hang, and server_drain() wait for that.
+ * A call or a reload can hang in the file system for ever, and server_stop()
+ * would wait for it; a poller can hang, and server_drain() wait for that.
  * Ending in its midst is as kill -9: data that was acknowledged as stable is
  * safe.
  */
@@ -367,7 +367,7 @@ static int run_daemon(const struct options *o, int parent)
 	helper_start(o->seccomp);
 	control_find_group();
 
-	/* Before the process is confined: a module may need more than serving
+	/* Before the process is confined: a module can need more than serving
 	 * does for its own start, and no code is loaded later. */
 	backends = load_backends(o);
 	if (backends)

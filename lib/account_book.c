@@ -83,7 +83,7 @@ static struct page *page_add(struct account_book *b)
 }
 
 /* The page that was given back first, as if it were empty; or NULL.  Calls of
- * its last owner may still count there, so nothing in it is set to zero. */
+ * its last owner can still count there, so nothing in it is set to zero. */
 static struct page *page_reuse(struct account_book *b)
 {
 	struct account_sum *now;

@@ -50,7 +50,7 @@ static inline time_t clock_coarse_s(void)
 
 /*
  * Waits for @cond, with @lock held, until the clock says @until (ns); false
- * when it has.  As with any condition, a waiter may wake up early.
+ * when it has.  As with any condition, a waiter can wake up early.
  */
 static inline bool cond_wait_until(pthread_cond_t *cond, pthread_mutex_t *lock,
 				   uint64_t until)

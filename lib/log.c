@@ -111,14 +111,14 @@ static void write_first(void)
 }
 
 /*
- * The lock is not taken: the thread that dies may hold it.  The log's thread
- * can also still write.  A line may come twice, or half, but each comes.
+ * The lock is not taken: the thread that dies can hold it.  The log's thread
+ * can also still write.  A line can come twice, or half, but each comes.
  */
 void log_rescue(void)
 {
 	struct pollfd to = { .fd = log_sink_fd(), .events = POLLOUT };
 	/* The log's thread takes lines away meanwhile.  So read the count
-	 * first: a line may come twice then, but none is left out. */
+	 * first: a line can come twice then, but none is left out. */
 	unsigned n = MIN(queue.n, (unsigned)QUEUE_LINES), first;
 
 	atomic_signal_fence(memory_order_seq_cst);
@@ -137,7 +137,7 @@ void log_rescue(void)
 static void die(int sig)
 {
 	signal(SIGALRM, SIG_DFL);
-	alarm(STOP_S);		/* a write may still wait */
+	alarm(STOP_S);		/* a write can still wait */
 	log_rescue();
 	raise(sig);		/* for signals that a process sent */
 }
@@ -202,7 +202,7 @@ void log_stop(void)
 		return;
 	clock_gettime(CLOCK_REALTIME, &until);
 	until.tv_sec += STOP_S;
-	/* It may not come back: then it ends with the process. */
+	/* It might not come back: then it ends with the process. */
 	pthread_timedjoin_np(queue.thread, NULL, &until);
 }
 
@@ -216,7 +216,7 @@ void log_vprint(enum log_level level, const struct log_fields *fields,
 	if (n < 0)
 		return;
 	n = MIN(start + n, LINE_SIZE - 2);
-	/* A message may contain a peer's text: keep it one line, and plain. */
+	/* A message can contain a peer's text: keep it one line, and plain. */
 	for (int i = start; i < n; i++)
 		memset(line + i, '?', terminal_obeys(line + i));
 	line[n++] = '\n';

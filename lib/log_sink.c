@@ -167,7 +167,7 @@ static void write_plain(const char *line, size_t n)
 void log_sink_write(const char *line, size_t n)
 {
 	if (sink.to == LOG_TO_STDERR) {
-		/* Its terminal may be gone: then syslog takes the line. */
+		/* Its terminal can be gone: then syslog takes the line. */
 		if (write(STDERR_FILENO, line, n) < 0 && sink.fd >= 0)
 			send_line(line, n, 0);
 	} else if (!send_line(line, n, 0)) {

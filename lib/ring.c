@@ -74,7 +74,7 @@ struct ring_record *ring_reserve(struct ring *ring,
 		/* Pairs with ring_release(): the bytes are zero. */
 		freed = atomic_load_explicit(&ring->freed,
 					     memory_order_acquire);
-		/* Others may have added, and the reader freed, what lies
+		/* Others might have added, and the reader freed, what lies
 		 * behind @at: it is exchanged in vain then. */
 		if (at + skip + need > freed + ring->size)
 			return NULL;

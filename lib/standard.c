@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* standard - the standard descriptors of a program that may lack some. */
+/* standard - the standard descriptors of a program that can lack some. */
 #include "lib/standard.h"
 
 #include <fcntl.h>

@@ -31,7 +31,7 @@ static int lookup_self(struct nfs3_op *op, struct nfs3_lookup_res *r)
 	return 0;
 }
 
-/* Answers with @node of @in, another export than the call's.  @in may hang, and
+/* Answers with @node of @in, another export than the call's.  @in can hang, and
  * the worker is one of the call's export.  So the reply goes without attributes
  * that would have to be waited for: the client asks for them. */
 static int answer_from(struct nfs3_op *op, struct export_tree *in,

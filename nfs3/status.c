@@ -10,7 +10,7 @@
  * listed:
  *
  * 	JUKEBOX	by all: section 2.6 defines it for any procedure
- * 	ACCES	by all: the export may be closed to this client
+ * 	ACCES	by all: the export can be closed to this client
  * 	PERM	by what changes a directory or a file: MKNOD of a device, or
  * 		REMOVE from a sticky directory, by the wrong user; LINK of a
  * 		directory

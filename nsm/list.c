@@ -155,7 +155,7 @@ int nsm_load(struct nsm *n)
 			strerror(-err));
 		return err;
 	}
-	/* Such a line may have been a host, which is to have its grace. */
+	/* Such a line might have been a host, which is to have its grace. */
 	n->before = nsm_hosts_parse(&n->hosts, text, &n->head);
 	stat_add(nsm_bad_line, n->before);
 	free(text);

@@ -8,7 +8,7 @@
  * The news goes by UDP and TCP in turn, since a host may have either closed,
  * and again until the host has answered, which it does without results.  The
  * attempts get rarer only after the grace period: a host that could not be
- * reached for a while may still claim its locks before that.
+ * reached for a while can still claim its locks before that.
  */
 #include <errno.h>
 #include <netinet/in.h>

@@ -25,7 +25,7 @@ void portmap_destroy(struct rpc_program *prog);
  * Says in the port mapper @prog that version @vers of program @number is served
  * at @addr over @netid (RFC 5665 section 5.2.3), which is copied; a wildcard is
  * told as the address that was asked.  0; -ENOSPC: PORTMAP_MAX are there, or
- * @netid is too long.  Calls may come meanwhile, but one thread adds.
+ * @netid is too long.  Calls can come meanwhile, but one thread adds.
  */
 int portmap_add(struct rpc_program *prog, uint32_t number, uint32_t vers,
 		const char *netid, const struct sockaddr *addr);

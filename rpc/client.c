@@ -187,7 +187,7 @@ static void open_peer(struct peer *peer)
 }
 
 /*
- * A connection that served us may end between two calls, and another one is
+ * A connection that served us can end between two calls, and another one is
  * made at once.  One that ends without an answer is made again when a call is
  * due to be sent again.
  */
@@ -358,7 +358,7 @@ static void due(struct loop_timer *t)
 	struct client_socket *s = call->peer ? &call->peer->socket : NULL;
 
 	if (loop_now(call->client->loop) >= call->deadline) {
-		/* The connection may be dead: later calls make a new one. */
+		/* The connection can be dead: later calls make a new one. */
 		if (s && s->proto == IPPROTO_TCP &&
 		    call->answers == call->peer->answers)
 			client_socket_close(s);

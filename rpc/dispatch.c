@@ -7,7 +7,7 @@
  * the procedure run (run.c).
  *
  * Bytes after the arguments are ignored, as other servers do: an RDMA peer
- * may have left XDR padding there.
+ * might have left XDR padding there.
  */
 #include "rpc/call.h"
 

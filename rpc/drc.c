@@ -268,7 +268,7 @@ static uint64_t *seen_place(struct drc_shard *s, uint32_t hash)
 /*
  * With the lock, which it lets go while it asks the transport: true if the peer
  * has ended the connection of @call, and calls have come on a newer one from
- * the same address.  Then @call lay unread there: its client may have sent it
+ * the same address.  Then @call lay unread there: its client might have sent it
  * again, had it answered, and gone on.  So it must not run, even if nothing is
  * remembered of it, like a WRITE.
  *

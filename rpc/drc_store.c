@@ -66,7 +66,7 @@ void drc_release(struct drc *drc, struct drc_shard *s, struct drc_entry *e)
 	free(e);
 }
 
-/* The reply is not needed; the transport may still have to record where it
+/* The reply is not needed; the transport can still have to record where it
  * ended. */
 void drc_drop(struct drc *drc, struct drc_shard *s, struct drc_entry *e)
 {
@@ -154,7 +154,7 @@ struct drc_facts drc_facts_of(const struct drc_entry *e,
 	};
 }
 
-/* True if its client may still send the call again, judged by its fate. */
+/* True if its client can still send the call again, judged by its fate. */
 static bool is_needed(const struct drc_entry *e,
 		      const struct xprt_view *v, uint64_t t)
 {
@@ -256,7 +256,7 @@ static struct drc_share *largest(struct drc_shard *s)
 }
 
 /* Drops one reply of the address that has most.  False: no reply can go.  Sets
- * *@lost if its client may still need it. */
+ * *@lost if its client can still need it. */
 bool drc_evict(struct drc *drc, struct drc_shard *s, unsigned share,
 	       uint64_t t, bool *lost)
 {

@@ -7,7 +7,7 @@
  * table has the calls that run, the other the replies.  A reply is in a list of
  * its address's share, oldest first, and in one of two more: "due", by when it
  * is to be looked at, or "kept", when its connection has ended and its client
- * may still ask.
+ * can still ask.
  *
  * The transport notes where a reply ends in what its connection sends
  * (entry->sent) some time after it was remembered.  Until then the memory is
@@ -83,7 +83,7 @@ static inline struct drc_shard *drc_shard_of(struct drc *drc, uint32_t hash)
 	return &drc->shards[hash % DRC_SHARDS];
 }
 
-/* Another thread may have stamped the entry after @t was read: the age is 0. */
+/* If another thread stamped the entry after @t was read, the age is 0. */
 static inline bool drc_is_older(const struct drc_entry *e, uint64_t t,
 				uint64_t ms)
 {

@@ -117,7 +117,7 @@ static int hold_back(struct rpc_slot *slot, struct rpc_limit *l)
 		wait = MIN(wait, MEMORY_NS);
 	limit_enqueue(l, slot);
 	mutex_unlock(&l->lock);
-	/* The call may be over by now, and @l gone. */
+	/* The call can be over by now, and @l gone. */
 	limit_ask_thread(limits, now + wait);
 	return RPC_PENDING;
 }

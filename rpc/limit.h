@@ -32,7 +32,7 @@ int rpc_call_limit(struct rpc_call *call, struct rpc_limit *l,
 /* True if the call has passed rpc_call_limit(). */
 bool rpc_call_has_passed(const struct rpc_call *call);
 
-/* The limits may have changed: each waiting call runs its step again.  Any
+/* The limits might have changed: each waiting call runs its step again.  Any
  * thread, after the last call has begun with the old limits. */
 void rpc_limits_changed(struct rpc_server *server);
 /* With @off no call waits, and waiting calls continue.  Any thread. */

@@ -18,7 +18,7 @@ struct check {
 };
 
 /* Looks into one of the kernel's tables.  The listeners of TCP have the
- * listening sockets first, and may lag far behind them. */
+ * listening sockets first, and can lag far behind them. */
 static enum rpc_listener check_table(const struct check *c, const char *path)
 {
 	enum rpc_listener found = RPC_LISTENER_NONE;
@@ -58,7 +58,7 @@ enum rpc_listener rpc_listener_check(int proto,
 					"/proc/self/net/tcp");
 	if (found != RPC_LISTENER_NONE)
 		return found;
-	/* The machine may be without IPv6. */
+	/* The machine can be without IPv6. */
 	both = check_table(&c, six);
 	return both == RPC_LISTENER_UNKNOWN ? found : both;
 }

@@ -4,7 +4,7 @@
  *
  * A client does not wait for the answer to each call before it sends the next:
  * when a process is killed in LOCK, the kernel sends UNLOCK behind it.  Calls
- * run on several threads, and one may wait for a disk or a status monitor.  So
+ * run on several threads, and one can wait for a disk or a status monitor.  So
  * calls with one key (RPC_PROC_ORDERED: a lock's owner) run one at a time, in
  * the order in which their pollers read them; calls with other keys run at the
  * same time.

@@ -71,7 +71,7 @@ struct work_item;
  *	0		the next step follows
  *	RPC_DONE	the results are complete: skips the steps that are left
  *	RPC_PENDING	the call was given away, as the last act: another
- *			thread may have answered it by now.  The next step
+ *			thread might have answered it by now.  The next step
  *			follows there; after rpc_call_suspend() and
  *			rpc_call_move_step(), the same one
  *	-EAGAIN		the step would wait, and call->may_wait is false: a
@@ -114,7 +114,7 @@ struct rpc_proc {
 /* Not idempotent: goes through the duplicate request cache. */
 #define RPC_PROC_CACHED		0x01
 /* The *last* item of the arguments, an opaque or a string, is DDP-eligible: it
- * may come in a Read chunk (RFC 8267 section 4). */
+ * can come in a Read chunk (RFC 8267 section 4). */
 #define RPC_PROC_DDP_ARG	0x04
 /* The result that the body carries is DDP-eligible: READ, READLINK. */
 #define RPC_PROC_DDP_RES	0x08

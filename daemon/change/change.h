@@ -31,7 +31,7 @@ void change_later(void *report, struct control_call *call, int kind);
 
 /*
  * change_exports.c: changes the exports as the options of @call say, all or
- * nothing: "line", or "path" and "client", which may be missing to remove all;
+ * nothing: "line", or "path" and "client", which can be missing to remove all;
  * "keep": in the state directory, too, else until a reload.  0, or -errno and
  * the error in @out.  The changer's thread.
  */
@@ -118,7 +118,7 @@ void control_call_end(struct control_call *call, json_t *result,
 uid_t control_user(void);
 
 /* Looks for the group whose members may ask, before the process is confined:
- * a name service may need more than serving does. */
+ * a name service can need more than serving does. */
 void control_find_group(void);
 
 /*
@@ -234,7 +234,7 @@ void tune_free(struct options *o);
  * changer - a thread that reads the exports again, or changes them, when it is
  * asked to.
  *
- * The exports file may lie on a disk that hangs.  The main thread goes on
+ * The exports file can lie on a disk that hangs.  The main thread goes on
  * meanwhile, and ends the process when it is told to.
  */
 

@@ -90,7 +90,7 @@ static bool is_dir(const char *name)
 	return stat(name, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
-/* The system's file and directory; either may be missing. */
+/* The system's file and directory; either can be missing. */
 static void parse_defaults(struct reading *r)
 {
 	bool has_dir = is_dir(DEFAULT_EXPORTS ".d");

@@ -122,7 +122,7 @@ static const char *const allowed[] = {
 };
 
 /*
- * The kernel and the C library may be newer than libseccomp, which then has no
+ * The kernel and the C library can be newer than libseccomp, which then has no
  * name for what they call.  These numbers are the same on every architecture
  * that it builds for, but for those of uretprobe() and uprobe(), which the
  * kernel has a traced process make.
@@ -364,7 +364,7 @@ static int refuse_kinds(scmp_filter_ctx f, uint32_t action,
 
 /* ---- the filters */
 
-/* Confines all threads: a library may have made some already. */
+/* Confines all threads: a library might have made some already. */
 static int load_filter(scmp_filter_ctx f)
 {
 	/* A binary tree is faster on kernels without the bitmap. */

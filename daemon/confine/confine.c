@@ -76,7 +76,7 @@ void confine_capabilities(void)
 	confine_capabilities_to(serving);
 }
 
-/* ---- Landlock.  From linux/landlock.h, which may be older than the kernel */
+/* ---- Landlock.  From linux/landlock.h, which can be older than the kernel */
 
 struct ruleset {
 	uint64_t handled_access_fs;

@@ -19,7 +19,7 @@ static void stop_listeners(struct report *r)
 	const char *name;
 
 	r->announce(r->server, false);
-	/* A drain does not take as long as calls may wait for their limits. */
+	/* A drain does not take as long as calls can wait for their limits. */
 	rpc_limits_off(r->rpc, true);
 	for (unsigned i = 0; (l = r->listener(r->server, i, &name)); i++)
 		l->ops->stop(l);

@@ -396,7 +396,7 @@ static int tune(struct server *s, struct outcome *o)
 	struct xprt_env env = s->env;
 	int err = tune_reload(s->o, &s->now, s->exports, o);
 
-	/* Its file may have been moved away, whatever the mistake was. */
+	/* Its file might have been moved away, whatever the mistake was. */
 	audit_apply(s->audit, s->now ? s->now : s->o);
 	if (err)
 		return err;

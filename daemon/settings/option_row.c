@@ -209,7 +209,7 @@ static const struct option_row rows[] = {
 	  "listen on this IPv4 or IPv6 address only",
 	  TEXT(bind, check_bind) },
 	{ "server", "threads", "threads", "N",
-	  "worker threads of each export, which may block in its\n"
+	  "worker threads of each export, which can block in its\n"
 	  "file system (16)",
 	  NUMBER(threads, 1, 1024) },
 	{ "server", "pollers", "pollers", "N",

@@ -176,7 +176,7 @@ void option_print(const struct options *o, const struct option_row *row,
 /*
  * Gives @o the values of the file o->config and of the files *.conf in the
  * directory of its name with ".d", in the order of their names.  NULL stands
- * for the system's file, which may be missing, as the directory may.  0, or
+ * for the system's file, which can be missing, as the directory can.  0, or
  * -errno with "FILE:LINE: ..." in *@why (malloced; NULL: no memory for it).
  */
 int config_read(struct options *o, char **why);

@@ -27,8 +27,8 @@ int audit_create(const struct options *o, struct audit **out);
 /* For the programs, which end before audit_destroy(). */
 struct rpc_audit *audit_hook(struct audit *a);
 /*
- * Goes on as @o says, and opens the file anew, which may have been moved away;
- * if that fails, for a reason that is logged, the stream stays as it was.
+ * Goes on as @o says, and opens the file again, since it can have another name
+ * by now; if that fails, for a reason that is logged, the stream stays as it was.
  * NULL @a is fine.  The changer's thread; waits for a grace period of RCU.
  */
 void audit_apply(struct audit *a, const struct options *o);
@@ -36,7 +36,7 @@ void audit_apply(struct audit *a, const struct options *o);
  * Opens the file of the stream that @o asks for anew, which logrotate has moved
  * away, and changes nothing else.  Without such a file it does nothing.  0, or
  * -errno after the reason was logged and written to @out: then the stream stays
- * in the file that it has.  The changer's thread; may wait for the file's disk.
+ * in the file that it has.  The changer's thread; can wait for the file's disk.
  */
 int audit_reopen(struct audit *a, const struct options *o,
 		 struct outcome *out);

@@ -20,7 +20,7 @@ struct audit_sink {
 int audit_sink_open(const char *value, struct audit_sink *sink);
 void audit_sink_close(struct audit_sink *sink);
 /* Writes whole lines of the @len bytes at @text, each with its end.  Returns
- * the bytes written, which may end in a line's midst, or -errno.  Waits. */
+ * the bytes written, which can end in a line's midst, or -errno.  Waits. */
 long audit_sink_write(const struct audit_sink *sink, const char *text,
 		      size_t len);
 

@@ -303,7 +303,7 @@ struct vfs_later {
 };
 
 /*
- * An operation may end later than its function returns, and then occupies no
+ * An operation can end later than its function returns, and then occupies no
  * thread meanwhile: before the backend hands it to another thread, such as one
  * of a library, it calls vfs_op_give() on the thread that called the operation,
  * and without the locks that its cancel() takes.  True: the operation is the
@@ -409,7 +409,7 @@ struct vfs_ops {
 	 */
 	int  (*mount)(const struct vfs_config *config, struct vfs_fs **out);
 	/* Frees the tree.  The server has put all nodes, and no operation
-	 * runs.  On the thread of mount; may block. */
+	 * runs.  On the thread of mount; can block. */
 	void (*unmount)(struct vfs_fs *fs);
 	/* True if @path, of vfs_config or another one, leads to the tree now.
 	 * Asked at a reload, and for `mountpoint`, on the thread of mount; may
@@ -506,7 +506,7 @@ struct vfs_ops {
 	 * checked the rights, and op->cred is NULL.  gannetd keeps its clients'
 	 * locks apart itself.  This function makes them visible to local
 	 * processes or other servers, and never waits for those.  On workers;
-	 * may block; for one file on one thread at a time.
+	 * can block; for one file on one thread at a time.
 	 *
 	 * TEST: would SET succeed?  SET locks, CLEAR unlocks; RELEASE unlocks
 	 * all, ends the locker, and can't fail.  Returns 0; 1: another's lock
@@ -516,7 +516,7 @@ struct vfs_ops {
 	vfs_op_fn *lock;
 	/* Fills in @quota's results, as they are for the file system of the
 	 * directory @node.  As the server: gannetd has checked the rights, and
-	 * op->cred and op->later are NULL.  On workers; may block.  -EPERM: the
+	 * op->cred and op->later are NULL.  On workers; can block.  -EPERM: the
 	 * server itself may not look; another -errno: no quota is on there.
 	 * May be NULL: there are no quotas. */
 	vfs_op_fn *quota;

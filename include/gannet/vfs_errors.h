@@ -50,7 +50,7 @@
 	/* Not now: the client comes again by itself. */ \
 	X(ETIMEDOUT, JUKEBOX) \
 	/* With op->nonblock: it would block, and nothing was done.  Then the \
-	 * operation is called again where it may block, and no client hears \
+	 * operation is called again where it can block, and no client hears \
 	 * of it. */ \
 	X(EAGAIN, JUKEBOX) \
 	X(EINTR, JUKEBOX) \

@@ -427,7 +427,7 @@ static inline void fabric_mr_bind(struct fabric_mr *mr, struct fabric_conn *c)
 
 /*
  * Registers memory for the connection alone: in its domain, and bound to it if
- * its peer may reach the memory.  The registration may outlive the connection.
+ * its peer may reach the memory.  The registration can outlive the connection.
  * Any thread.  0 or -errno.
  */
 static inline int fabric_mr_create_for(struct fabric_conn *c, void *addr,

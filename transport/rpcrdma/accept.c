@@ -46,7 +46,7 @@ void rpcrdma_options_fill(struct rpcrdma_options *o)
 {
 	if (o->credits == 0)
 		o->credits = DEFAULT_CREDITS;
-	/* The Receive for an RDMA_DONE can't go, which may come at any time
+	/* The Receive for an RDMA_DONE can't go, which can come at any time
 	 * (slots.h): with the Read-Read model the grant stays as it is. */
 	if (o->read_read && o->first_credits > 0)
 		o->credits = MIN(o->credits, DEFAULT_CREDITS);
@@ -181,7 +181,7 @@ static void rpcrdma_conn_destroy(struct loop_task *t)
 
 	xprt_client_leave(&conn->xprt);
 	if (conn->fc) {
-		/* The connection may have ended before its start. */
+		/* The connection might have ended before its start. */
 		xprt_fate_end(conn->xprt.fate, XPRT_BROKEN);
 		fabric_free(conn->fc);
 	}

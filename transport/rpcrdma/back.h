@@ -65,7 +65,7 @@ bool rpcrdma_back_take(struct rpcrdma_back *b, const uint8_t *data,
 		       uint32_t len);
 /* On the poller: lets the next call go out, whose reply needs that Receive. */
 void rpcrdma_back_resume(struct rpcrdma_back *b);
-/* On the poller: the limit of the connection's Sends may have dropped.  Refuses
+/* On the poller: the limit of the connection's Sends can be lower now.  Refuses
  * the calls that wait and are too long. */
 void rpcrdma_back_limit(struct rpcrdma_back *b);
 /* True if a call was sent @ms or longer before @now.  Any thread. */

@@ -126,7 +126,7 @@ uint32_t rpcrdma_conn_grant(struct rpcrdma_conn *conn)
  * 1, which is always acknowledged.  iWARP in user space asks its socket.
  *
  * On an iWARP adapter a completed Send proves nothing, nor does the next
- * Receive: its message may have crossed the reply.  There the position of a
+ * Receive: its message might have crossed the reply.  There the position of a
  * reply is its number in the order of sending, and credits prove it.  A
  * requester sends a call only if with it at most as many are outstanding as
  * that call requests and we grant (RFC 8166 section 3.3.1).  So when it sent

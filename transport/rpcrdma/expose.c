@@ -12,9 +12,9 @@
  * comes first.  So a peer has at most as many replies exposed as credits, and a
  * listener that stops waits for the ones that are still to be read.
  *
- * An RDMA_DONE takes no credit, so each that may come has a Receive (slots.h):
+ * An RDMA_DONE takes no credit, so each that can come has a Receive (slots.h):
  * as many are owed as replies were exposed.  One whose reply was taken back by
- * the sweep stays owed, since it may still come; a peer that owes one for each
+ * the sweep stays owed, since it can still come; a peer that owes one for each
  * credit gets no further Read chunks.
  *
  * Errors: the fabric refuses a Read of a reply that was taken back, and ends
@@ -52,7 +52,7 @@ struct rpcrdma_exposures {
 	unsigned	     max;	/* entries: one a call, by its place */
 	pthread_mutex_t	     lock;	/* guards the rest */
 	unsigned	     nopen;
-	unsigned	     owed;	/* RDMA_DONEs that may come */
+	unsigned	     owed;	/* RDMA_DONEs that can come */
 	struct exposure	     entry[];
 };
 
@@ -108,7 +108,7 @@ static bool charge_exposed(struct rpcrdma_exposures *x, uint32_t len)
 	return false;
 }
 
-/* Ends the registrations. 0 or -errno: the peer may still read some. */
+/* Ends the registrations. 0 or -errno: the peer can still read some. */
 static int unregister_pieces(struct exposure *e)
 {
 	int one, err = 0;
@@ -120,7 +120,7 @@ static int unregister_pieces(struct exposure *e)
 	return err;
 }
 
-/* The same; if the peer may still read some, no other data is put there, and
+/* The same; if the peer can still read some, no other data is put there, and
  * the connection ends. */
 static void take_pieces_back(struct rpcrdma_exposures *x, struct exposure *e)
 {

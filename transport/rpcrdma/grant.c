@@ -6,7 +6,7 @@
 
 #include "lib/util.h"
 
-/* The bytes that grants may grow into; the rest is for new connections. */
+/* The bytes that grants can grow into; the rest is for new connections. */
 static size_t room_of_all(const struct rpcrdma_demand *d)
 {
 	return d->budget - d->budget / 4;

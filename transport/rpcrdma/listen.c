@@ -224,7 +224,7 @@ static void request(struct fabric_listener *fl, struct fabric_conn *fc)
 	cds_list_add_tail(&conn->link, &l->conns);
 	stopping = l->stopping;
 	mutex_unlock(&l->lock);
-	/* rpcrdma_listener_stop() may have walked the list before. */
+	/* rpcrdma_listener_stop() might have walked the list before. */
 	if (stopping)
 		rpcrdma_conn_close(conn, 0);
 	loop_post(conn->xprt.loop, &conn->task, rpcrdma_accept);

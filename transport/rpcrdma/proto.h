@@ -219,7 +219,7 @@ struct rpcrdma_reply {
 
 /*
  * Encodes a reply's header: the chunks of the call with the lengths that were
- * written.  @x may lie at the start of the message that @call was decoded from:
+ * written.  @x can lie at the start of the message that @call was decoded from:
  * writing never overtakes reading.
  */
 void rpcrdma_reply_encode(struct xdr_out *x, const struct rpcrdma_reply *r);

@@ -41,7 +41,7 @@ static int open_sink(struct rpcrdma_call *call)
 }
 
 /*
- * Ends that. 0 or -errno: the peer may still write there, so the buffer is
+ * Ends that. 0 or -errno: the peer can still write there, so the buffer is
  * never used again.
  */
 static int close_sink(struct rpcrdma_call *call)
@@ -198,7 +198,7 @@ void rpcrdma_pull(struct rpcrdma_call *call)
 		pull(call);
 		return;
 	}
-	/* pull_ready() may have set the sink; resume() runs on this thread. */
+	/* pull_ready() can have set it; resume() runs on this thread. */
 	stat_inc(rdma_pool_waits);
 	cds_list_add_tail(&call->parked, &conn->parked);
 	atomic_fetch_add(&conn->nparked, 1);

@@ -283,7 +283,7 @@ int rpcrdma_regions_lend(struct rpcrdma_regions *all,
 	out->window = NULL;
 	if (region && is_longer(all, region)) {
 		all->reused += region->mr != NULL;
-		/* Else there may still be room for the segment. */
+		/* Else there can still be room for the segment. */
 		if (rpcrdma_region_register(all, region) == 0)
 			lend_of(all, region, access, out);
 	} else if (all->pays && !region && !out->once) {

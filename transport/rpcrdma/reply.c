@@ -234,7 +234,7 @@ static int choose_form(struct rpcrdma_call *call, struct form *f)
 	rest = m->head_len + (ddp ? 0 : m->body_len) + m->tail_len - pad;
 	if (len + rest > max)
 		f->proc = RPCRDMA_NOMSG;
-	/* The header fitted when the call came; the limit may be lower now. */
+	/* The header fitted when the call came; the limit can be lower now. */
 	fits = f->proc == RPCRDMA_MSG ||
 	       (len <= max && h->has_reply && rest <= h->reply.length);
 	if ((ddp || (fits && f->proc == RPCRDMA_NOMSG)) && open_body(call) < 0)

@@ -171,7 +171,7 @@ static void shut(struct tcp_conn *conn, int err)
 	set_state(conn, TCP_CLOSED);
 	loop_fd_del(conn->poller->loop, &conn->fd);
 	outbox_kill(&conn->out.box);
-	/* A sender may still use the socket, so don't close it yet. */
+	/* A sender can still use the socket, so don't close it yet. */
 	shutdown(conn->fd.fd, SHUT_RDWR);
 	tcp_recv_drop(conn);
 
@@ -439,7 +439,7 @@ static void started(struct loop_task *t)
 	int err;
 
 	cds_list_add_tail(&conn->link, &p->conns);
-	/* Not before: others may end it from here on. */
+	/* Not before: others can end it from here on. */
 	xprt_client_enter(p->listener->env.clients, &conn->xprt);
 	conn->times.active = loop_now(p->loop);
 	tell_tcp_start(conn);

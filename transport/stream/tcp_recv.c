@@ -242,7 +242,7 @@ static int part_reserve(struct tcp_conn *conn, uint32_t need)
 	trust = MAX(trust, PART_MIN);
 	if (conn->in.part.buf || conn->in.part.room >= MIN(claim, trust))
 		return 0;
-	/* More fragments may follow, of any length. */
+	/* More fragments can follow, of any length. */
 	if (claim > TCP_PART_SMALL && !rec->last)
 		claim = MSG_MAX_LEN;
 	if (claim > TCP_PART_SMALL &&

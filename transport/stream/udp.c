@@ -246,7 +246,7 @@ static void set_source(struct udp_call *c, struct msghdr *mh,
 		memcpy(&sin, local, sizeof(sin));
 		sin.sin_addr = v4.ipi_spec_dst;
 		memcpy(local, &sin, sizeof(sin));
-		v4.ipi_ifindex = 0;	/* routes may be asymmetric */
+		v4.ipi_ifindex = 0;	/* routes can be asymmetric */
 		memcpy(CMSG_DATA(cm), &v4, sizeof(v4));
 		c->control_len = sizeof(c->control.v4);
 	} else if (cm->cmsg_level == IPPROTO_IPV6 &&
@@ -385,13 +385,13 @@ static void udp_start(void *arg)
 {
 	struct start *s = arg;
 
-	s->l->fd.events = EPOLLIN;	/* it may have paused before its stop */
+	s->l->fd.events = EPOLLIN;	/* perhaps it paused before its stop */
 	s->err = loop_fd_add(s->l->loop, &s->l->fd);
 	s->l->stopped = s->err;
 }
 
 /* The calls that came while the listener was stopped are too old: their clients
- * may have given up, or asked somebody else. */
+ * might have given up, or asked somebody else. */
 static void discard_calls(const struct udp_listener *l)
 {
 	char byte;
@@ -446,7 +446,7 @@ static void udp_listener_end(struct xprt_listener *base)
 	while (l->count > 0)
 		pthread_cond_wait(&l->none, &l->lock);
 	mutex_unlock(&l->lock);
-	/* Runs after a task that may still be on its way. */
+	/* Runs after a task that can still be on its way. */
 	loop_call(l->loop, stop_reading, l);
 	close(l->fd.fd);
 	udp_listener_free(l);

@@ -431,7 +431,7 @@ void iwarp_retire(struct iwarp_conn *c)
 
 void iwarp_flush(struct iwarp_conn *c)
 {
-	/* A Terminate may have refused a Read: it was the first one. */
+	/* A Terminate might have refused a Read: it was the first one. */
 	bool refused = c->out.err == -EREMOTEIO && c->read_blamed;
 
 	iwarp_retire(c);

@@ -79,7 +79,7 @@ static struct iwarp_conn *iwarp_conn_of(struct rdmap *r)
 	return container_of(r, struct iwarp_conn, rx);
 }
 
-/* After call-backs: they may have closed the connection. */
+/* After call-backs: they might have closed the connection. */
 static void check_stop(struct iwarp_conn *c)
 {
 	if (atomic_load(&c->out.closing))

@@ -49,7 +49,7 @@ static void write_piece(struct end *e, const struct staged *s,
 	uint8_t *at;
 
 	pthread_rwlock_rdlock(&d->mr_lock);
-	/* The memory may be gone with the connection. */
+	/* The memory can be gone with the connection. */
 	at = loop_mr_remote(&e->base, s->handle, s->offset, s->len,
 			    FABRIC_REMOTE_WRITE);
 	if (at && to > from)
@@ -101,7 +101,7 @@ void loop_write_finish(struct end *e, unsigned recv)
 {
 	struct staged *s;
 
-	/* Counts may wrap. */
+	/* Counts can wrap. */
 	while ((s = e->staged) && (int)(s->before - recv) <= 0) {
 		write_piece(e, s, 0, s->len);
 		e->staged = s->next;

@@ -294,7 +294,7 @@ static unsigned budget(struct end *e)
 }
 
 /* True if Sends, Writes and Reads are not to complete for a while, though the
- * peer's answer may be here. */
+ * peer's answer can be here. */
 static bool withhold(struct end *e)
 {
 	if (e->withheld > 0)

@@ -13,7 +13,7 @@
  * interleaved, within the order they must keep, and that of a Send perhaps
  * after the answer to it; the data of a Write is seen with the Receive behind
  * it, or earlier in pieces; a Read takes its time while later steps are carried
- * out; Receives may come before established().
+ * out; Receives can come before established().
  */
 #ifndef GANNET_TRANSPORT_FABRIC_LOOP_LOOP_H
 #define GANNET_TRANSPORT_FABRIC_LOOP_LOOP_H

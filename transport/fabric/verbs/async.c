@@ -95,7 +95,7 @@ static void verbs_async_take(struct verbs_dev *dev,
 		queue_failed(dev, ev->element.cq->cq_context, ev->event_type);
 		break;
 	case IBV_EVENT_COMM_EST:
-		/* A message came before the CM's last word, which may be lost
+		/* A message came before the CM's last word, which can be lost
 		 * (rdma_notify(3)). */
 		c = ev->element.qp->qp_context;
 		rdma_notify(c->id, ev->event_type);
@@ -214,7 +214,7 @@ int verbs_watch_start(struct verbs_dev *dev,
 
 	dev->release = release;
 	/* Destroying a queue takes its events back, so an event that poll()
-	 * announced may be gone. */
+	 * announced can be gone. */
 	err = set_nonblocking(dev->ctx->async_fd);
 	if (!err && dev->hold)
 		err = set_nonblocking(dev->hold->channel->fd);

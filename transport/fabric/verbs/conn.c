@@ -87,7 +87,7 @@ static void reject_here(struct verbs_conn *c)
 	verbs_free(&c->conn);
 }
 
-/* Until then others may still register memory for it. */
+/* Until then others can still register memory for it. */
 static void verbs_conn_destroy(struct verbs_conn *c)
 {
 	if (c->domain)

@@ -8,7 +8,7 @@
  * (RFC 8166 section 8.1.1).
  *
  * Ownership: counted by the connection and by each registration in it, which
- * may outlive the connection.  When the device is gone its watcher ends the
+ * can outlive the connection.  When the device is gone its watcher ends the
  * domains, and only the structs are left.
  */
 #include "transport/fabric/verbs/internal.h"

@@ -21,7 +21,7 @@
 #include "lib/util.h"
 #include "transport/addr.h"
 
-/* Requests that may wait for us in the kernel; it refuses more. */
+/* Requests that can wait for us in the kernel; it refuses more. */
 #define BACKLOG		512
 #define RETRY_MS	2000
 

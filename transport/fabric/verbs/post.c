@@ -7,7 +7,7 @@
  * ring with the others, and are done with them.
  *
  * The kernel's driver tells what a device can do, and the user library posts.
- * A library may be older than its driver and not know a kind of step.  It
+ * A library can be older than its driver and not know a kind of step.  It
  * refuses the first of them, which is then made plainer and posted again with
  * all that follows, in the same order; the device is not asked for that kind
  * again.
@@ -248,7 +248,7 @@ static int post_chain(struct verbs_conn *c, struct fabric_wr *chain)
 		nops += wr->op != NULL;
 	if (!verbs_ring_has_room(&c->posts.sends, nops))
 		return -ENOMEM;
-	/* Fill the ring before posting: completions may overtake us. */
+	/* Fill the ring before posting: completions can overtake us. */
 	for (struct fabric_wr *wr = chain; wr; wr = wr->next)
 		if (wr->op)
 			verbs_ring_put_send(&c->posts.sends, wr->op,
@@ -290,7 +290,7 @@ static void bind_done(struct fabric_op *op, int status, uint32_t len)
 	/* An error ends the connection. */
 }
 
-/* The bind is on its own way, since its window may end before a queued chain
+/* The bind is on its own way, since its window can end before a queued chain
  * is posted. */
 int verbs_post_bind(struct verbs_conn *c, struct ibv_send_wr *wr)
 {

@@ -6,7 +6,7 @@
  * fabric_recv; a step without an op has no wr_id and is not signaled; its
  * completion comes only if it fails.  Each queue also has a ring of the wr_ids
  * that the device has.  So an op is done exactly once, and in order, whatever
- * the device does.  The device may still have ops when the queue pair is
+ * the device does.  The device can still have ops when the queue pair is
  * destroyed: on some devices, work posted while the peer went away; or the rest
  * of a chain that it took in part.  Those are done then, as flushed, when the
  * device no longer touches their memory.
@@ -123,7 +123,7 @@ static bool note_send(struct verbs_conn *c, const void *id, int status)
 		head->status = status;
 		return true;
 	}
-	/* A failing post may take back the entries behind this one. */
+	/* A failing post can take back the entries behind this one. */
 	mutex_lock(&c->posts.lock);
 	known = verbs_ring_note(&c->posts.sends, id, status);
 	mutex_unlock(&c->posts.lock);

@@ -28,8 +28,9 @@ int audit_create(const struct options *o, struct audit **out);
 struct rpc_audit *audit_hook(struct audit *a);
 /*
  * Goes on as @o says, and opens the file again, since it can have another name
- * by now; if that fails, for a reason that is logged, the stream stays as it was.
- * NULL @a is fine.  The changer's thread; waits for a grace period of RCU.
+ * by now; if that fails, for a reason that is logged, the stream stays as it
+ * was. NULL @a is fine.  The changer's thread; waits for a grace period of
+ * RCU.
  */
 void audit_apply(struct audit *a, const struct options *o);
 /*

@@ -10,7 +10,11 @@
 
 #include "tests/unit/positions.h"
 #include "tests/unit/posix_fixture.h"
-#include "vfs/posix/posix.h"
+#include "vfs/posix/attr.h"
+#include "vfs/posix/cache.h"
+#include "vfs/posix/cred.h"
+#include "vfs/posix/ops.h"
+#include "vfs/posix/volume.h"
 
 #define MANY 10000
 

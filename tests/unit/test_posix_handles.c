@@ -8,7 +8,9 @@
 #include <unistd.h>
 
 #include "tests/unit/posix_fixture.h"
+#include "vfs/posix/attr.h"
 #include "vfs/posix/handle.h"
+#include "vfs/posix/ops.h"
 #include "vfs/posix/table/table.h"
 
 static void put(struct vfs_node *n)

@@ -8,6 +8,9 @@
  * (perm.c).
  */
 #include "vfs/posix/change.h"
+#include "vfs/posix/cred.h"
+#include "vfs/posix/node.h"
+#include "vfs/posix/ops.h"
 
 #include <errno.h>
 #include <sys/xattr.h>

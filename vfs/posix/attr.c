@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* attr - attributes, and attributes around a change. */
-#include "vfs/posix/posix.h"
+#include "vfs/posix/attr.h"
+#include "vfs/posix/cache.h"
+#include "vfs/posix/cred.h"
+#include "vfs/posix/fstat.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -9,7 +12,6 @@
 #include <sys/sysmacros.h>
 #include <time.h>
 
-#include "vfs/posix/fstat.h"
 
 /* A day, as the kernel's relatime; less a little for its coarse clock. */
 #define ATIME_KEEPS_S	(24 * 60 * 60 - 1)

@@ -10,6 +10,7 @@
  * Here nodes are only closed to make room for others; sweep.c closes those that
  * are not used any more.
  */
+#include "vfs/posix/cache.h"
 #include "vfs/posix/handle.h"
 
 #include <errno.h>

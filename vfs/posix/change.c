@@ -9,6 +9,7 @@
  * Counts tell a change whether it was alone.  Files that share a count only
  * lose their "before" attributes now and then.
  */
+#include "vfs/posix/attr.h"
 #include "vfs/posix/change.h"
 
 #include <errno.h>

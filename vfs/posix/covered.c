@@ -21,11 +21,16 @@
  * It is stale as soon as that mount is gone, so that clients look up the name
  * again.  Every operation needs a worker: the list of mounts may be long.
  */
+#include "vfs/posix/attr.h"
+#include "vfs/posix/cache.h"
 #include "vfs/posix/covered.h"
-#include "vfs/helper.h"
+#include "vfs/posix/cred.h"
 #include "vfs/posix/handle.h"
 #include "vfs/posix/kinds.h"
 #include "vfs/posix/mounts.h"
+#include "vfs/posix/node.h"
+#include "vfs/posix/volume.h"
+#include "vfs/helper.h"
 
 #include <errno.h>
 #include <fcntl.h>

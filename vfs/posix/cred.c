@@ -14,7 +14,7 @@
  * operations must not block (pollers) change theirs only if they were started
  * with thread_changes_cred; else operations as the caller go to a worker.
  */
-#include "vfs/posix/posix.h"
+#include "vfs/posix/cred.h"
 
 #include <errno.h>
 #include <grp.h>

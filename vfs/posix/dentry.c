@@ -12,6 +12,8 @@
  * stands first, so that a directory of nearly as many names as there are
  * slots finds almost all of them.
  */
+#include "vfs/posix/attr.h"
+#include "vfs/posix/cache.h"
 #include "vfs/posix/handle.h"
 
 #include <errno.h>

@@ -18,7 +18,9 @@
  * is the one that a new file may inherit with the inode number.  Numbers are
  * in the machine's byte order: only the machine that made a handle reads it.
  */
+#include "vfs/posix/attr.h"
 #include "vfs/posix/handle.h"
+#include "vfs/posix/node.h"
 
 #include <errno.h>
 #include <fcntl.h>

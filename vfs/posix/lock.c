@@ -15,7 +15,10 @@
  * file system without locks, and without privileges where the file's mode says
  * no.  Then the lock is seen by the server's clients only, which is counted.
  */
-#include "vfs/posix/posix.h"
+#include "vfs/posix/attr.h"
+#include "vfs/posix/cred.h"
+#include "vfs/posix/node.h"
+#include "vfs/posix/ops.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* node - files in use, and their descriptors. */
+#include "vfs/posix/attr.h"
+#include "vfs/posix/cache.h"
+#include "vfs/posix/cred.h"
 #include "vfs/posix/handle.h"
+#include "vfs/posix/node.h"
 #include "vfs/posix/opened.h"
 #include "vfs/posix/own.h"
 

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* open - the descriptors of files, which the cache counts and makes room
  * for. */
-#include "vfs/posix/posix.h"
+#include "vfs/posix/cache.h"
+#include "vfs/posix/cred.h"
+#include "vfs/posix/node.h"
 
 #include <errno.h>
 #include <fcntl.h>

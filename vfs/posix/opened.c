@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#include "vfs/posix/cred.h"
+#include "vfs/posix/node.h"
 #include "vfs/posix/opened.h"
 
 #include <errno.h>

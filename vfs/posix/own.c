@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#include "vfs/posix/attr.h"
+#include "vfs/posix/cred.h"
 #include "vfs/posix/own.h"
-#include "vfs/posix/posix.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* path - where a file is now, for people to read. */
 #include "vfs/posix/handle.h"
+#include "vfs/posix/node.h"
+#include "vfs/posix/ops.h"
 
 #include <errno.h>
 #include <limits.h>

@@ -16,6 +16,8 @@
  * two threads add one at the same time, the one that is late is lost, and asked
  * for again.
  */
+#include "vfs/posix/attr.h"
+#include "vfs/posix/cred.h"
 #include "vfs/posix/opened.h"
 
 #include <errno.h>

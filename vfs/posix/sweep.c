@@ -6,6 +6,8 @@
  * a job of the crew, since it syncs files; there is none while there are no
  * nodes.
  */
+#include "vfs/posix/cache.h"
+#include "vfs/posix/node.h"
 #include "vfs/posix/table/places.h"
 
 #include <errno.h>

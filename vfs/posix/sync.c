@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* sync - makes changes durable, or reports that they are not.  See sync.h. */
+#include "vfs/posix/attr.h"
 #include "vfs/posix/change.h"
+#include "vfs/posix/cred.h"
+#include "vfs/posix/node.h"
 #include "vfs/posix/opened.h"
 
 #include <errno.h>

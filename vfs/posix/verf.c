@@ -11,6 +11,7 @@
  * SETATTR of the times, but a client that sends one has got the answer.
  */
 #include "vfs/posix/handle.h"
+#include "vfs/posix/ops.h"
 
 #define SECONDS		0x7fffffff	/* what every file system can keep */
 

@@ -8,7 +8,7 @@
  * from the path.  With it goes the inode of the root, since a bind mount may
  * show any directory.
  */
-#include "vfs/posix/posix.h"
+#include "vfs/posix/volume.h"
 
 #include <errno.h>
 #include <fcntl.h>

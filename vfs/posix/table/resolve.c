@@ -8,6 +8,9 @@
  * process renamed it within its directory, that is searched (roll.c).  What one
  * moved elsewhere is lost until somebody looks up its name there.
  */
+#include "vfs/posix/attr.h"
+#include "vfs/posix/cred.h"
+#include "vfs/posix/node.h"
 #include "vfs/posix/table/table.h"
 
 #include <errno.h>

@@ -21,6 +21,7 @@
  * twenty times as long as its reading took.  Meanwhile clients are told to come
  * again (JUKEBOX): nobody waits here, and nothing is read on a poller.
  */
+#include "vfs/posix/attr.h"
 #include "vfs/posix/table/table.h"
 
 #include <dirent.h>

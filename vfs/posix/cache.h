@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* cache - the nodes in use, by handle; and names that were looked up. */
+#ifndef GANNET_VFS_POSIX_CACHE_H
+#define GANNET_VFS_POSIX_CACHE_H
+
+#include "vfs/posix/posix.h"
+
+/*
+ * cache.c
+ */
+/* Counted, or NULL. */
+struct posix_node *posix_cache_find(struct posix_cache *c,
+				    const struct vfs_handle *h);
+/* Enters @n, unless another thread has entered a node of the file: returns the
+ * node to use, counted.  Takes @n. */
+struct posix_node *posix_cache_enter(struct posix_cache *c,
+				     struct posix_node *n);
+/* The file is gone or has changed its properties: no later look-up finds @n. */
+void posix_cache_forget(struct posix_cache *c, struct posix_node *n);
+/*
+ * Before opening one more, as anyone: closes what is unused when there are too
+ * many.  0, or -ETIMEDOUT when the export has all the descriptors that it may
+ * have.  Then a worker waits a second at most for others to be closed, but not
+ * while the export's disk has closed none since another worker waited.
+ */
+int  posix_cache_room(struct posix_cache *c);
+/* Has the sweep free a node, for a thread that must not wait, or must not
+ * become the server to sync it. */
+void posix_cache_bury(struct posix_cache *c, struct posix_node *n);
+/* This thread closes files of others, in the midst of an operation that it does
+ * as a caller. */
+extern _Thread_local bool posix_makes_room;
+/* This thread sweeps: nothing else makes room for it. */
+extern _Thread_local bool posix_sweeps;
+bool posix_cache_full(struct posix_cache *c);
+/* An open failed for want of descriptors: true when some were closed. */
+bool posix_cache_squeeze(struct posix_cache *c);
+#define POSIX_PASS	64
+/* A look at some nodes. */
+struct posix_pass {
+	/* They go that nobody used for so many ticks; dirty ones for so many,
+	 * UINT32_MAX: never. */
+	uint32_t age, dirty_age;
+	bool	 idle;			/* not to make room for others */
+	long	 closed;		/* so far */
+	/* Those whose time has come, but for a sync; counted. */
+	struct posix_node *dirty[POSIX_PASS];
+	long	 ndirty;
+};
+/* Looks at up to @max nodes, from the oldest, and closes those not used for
+ * long, except dirty ones.  Returns how many it looked at. */
+long posix_cache_pass(struct posix_cache *c, long max, struct posix_pass *p);
+/* Closes a dirty one, which is synced now, if nobody used it meanwhile.  Puts
+ * the caller's reference. */
+bool posix_cache_drop(struct posix_cache *c, struct posix_node *n,
+		      struct posix_pass *p);
+/* Files were closed: lets those that wait for room go on. */
+void posix_cache_tell_room(struct posix_cache *c);
+
+/*
+ * sweep.c
+ */
+int  posix_cache_init(struct posix_cache *c, const struct posix_options *o);
+/* Puts all nodes.  No operation is running. */
+void posix_cache_fini(struct posix_cache *c);
+
+/*
+ * dentry.c: names that were looked up.  @dir_st is the directory's from
+ * before the look-up; posix_settled() then, and no other ctime since.
+ */
+int  posix_dentries_create(struct posix_dentries **out);
+void posix_dentries_destroy(struct posix_dentries *d);
+bool posix_dentry_find(const struct posix_fs *fs, const struct posix_node *dir,
+		       const struct stat *dir_st, const char *name,
+		       struct vfs_handle *file);
+void posix_dentry_keep(struct posix_fs *fs, const struct posix_node *dir,
+		       const struct stat *dir_st, const char *name,
+		       const struct vfs_handle *file);
+
+#endif

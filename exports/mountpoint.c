@@ -17,6 +17,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "lib/fds.h"
+
 /* A descriptor of the root of the mount at @path, and its number. */
 static int open_mount(const char *path, uint64_t *mount)
 {
@@ -47,6 +49,7 @@ int mountpoint_hold(const char *path, struct mountpoint *out)
 
 	if (fd < 0)
 		return fd;
+	fds_count(FDS_FILES, 1);
 	out->fd = fd;
 	out->mount = mount;
 	return 0;
@@ -96,6 +99,7 @@ static int open_below(const struct mountpoint *m, const char *top,
 void mountpoint_release(struct mountpoint *m)
 {
 	close(m->fd);
+	fds_count(FDS_FILES, -1);
 }
 
 bool mountpoint_has_root(const struct mountpoint *m, const char *top,

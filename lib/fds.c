@@ -6,8 +6,14 @@
 
 #include "lib/util.h"
 
-/* Of the limit: eighths for each pool. */
-static const long eighths[FDS_POOLS] = { [FDS_FILES] = 4, [FDS_CONNS] = 3 };
+/* Of what the pools have together: sevenths for each. */
+static const long sevenths[FDS_POOLS] = { [FDS_FILES] = 4, [FDS_CONNS] = 3 };
+
+/* The process's own: listeners, pollers, files of its state. */
+#define OWN		48
+/* Of the limit: the part of each small user, and their number. */
+#define SMALL_PART	48
+#define SMALL_USERS	3
 
 /* If the limit can't be read. */
 #define LIMIT_UNKNOWN	1024
@@ -33,9 +39,25 @@ long fds_limit(void)
 	return n;
 }
 
+long fds_small(long most)
+{
+	long n = MIN(fds_limit() / SMALL_PART, most);
+
+	return MAX(n, 1l);
+}
+
+/* Returns what all pools have together. */
+static long pooled(void)
+{
+	long n = fds_limit(), small = MAX(n / SMALL_PART, 1l);
+	long own = MAX(n / 8, OWN + SMALL_USERS * small);
+
+	return MAX(n - own, (long)FDS_POOLS);
+}
+
 long fds_free(enum fds_pool pool)
 {
-	return fds_limit() / 8 * eighths[pool] -
+	return MAX(pooled() * sevenths[pool] / 7, 1l) -
 	       atomic_load_explicit(&used[pool], memory_order_relaxed);
 }
 

@@ -7,16 +7,18 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "lib/fds.h"
 #include "lib/thread.h"
 
-/* The number of pipes of this size that an unprivileged user may have
- * (pipe(7)). */
-#define PIPES_MAX	64
+/* The number of descriptors of those pipes of this size that an unprivileged
+ * user may have (pipe(7)). */
+#define PIPE_FDS_MAX	(2 * 64l)
 
 struct pipes {
 	pthread_mutex_t	 lock;		/* guards the rest; innermost */
 	struct pipe	*free;
-	unsigned	 n;		/* free or not */
+	long		 n;		/* free or not */
+	long		 max;
 };
 
 int pipes_create(struct pipes **out)
@@ -25,6 +27,7 @@ int pipes_create(struct pipes **out)
 
 	if (!pipes)
 		return -ENOMEM;
+	pipes->max = fds_small(PIPE_FDS_MAX) / 2;
 	pthread_mutex_init(&pipes->lock, NULL);
 	*out = pipes;
 	return 0;
@@ -87,7 +90,7 @@ struct pipe *pipe_get(struct pipes *pipes)
 	p = pipes->free;
 	if (p)
 		pipes->free = p->next;
-	room = !p && pipes->n < PIPES_MAX;
+	room = !p && pipes->n < pipes->max;
 	pipes->n += room;
 	mutex_unlock(&pipes->lock);
 	if (room) {

@@ -4,8 +4,8 @@
  *
  * A long READ over a socket need not come to user memory: the backend splices
  * from the page cache into a pipe, the transport from the pipe into the socket.
- * Pipes are kept between uses, and bounded: a READ that finds none uses a
- * buffer of the pool.
+ * Pipes are kept between uses, and their descriptors bounded (lib/fds.h): a
+ * READ that finds none uses a buffer of the pool.
  *
  * Any thread, everything.
  */

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "lib/clock.h"
+#include "lib/fds.h"
 #include "lib/log.h"
 #include "lib/stats.h"
 #include "lib/thread.h"
@@ -51,6 +52,7 @@ struct control {
 	/* The thread's, the oldest first: */
 	struct peer	 peers[MAX_PEERS];
 	unsigned	 npeers;
+	unsigned	 max_peers;	/* at most MAX_PEERS */
 };
 
 /* See control_find_group(). */
@@ -326,7 +328,7 @@ static void accept_one(struct control *c)
 		return;
 	}
 	getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &user, &len);
-	if (c->npeers == MAX_PEERS)
+	if (c->npeers == c->max_peers)
 		peer_end(c, most_of_one_user(c));
 	c->peers[c->npeers++] = (struct peer){
 		.fd = fd, .uid = user.uid, .until = clock_ns() + PATIENCE_NS,
@@ -448,6 +450,7 @@ int control_start(const char *path, const struct control_command *commands,
 		return -ENOMEM;
 	c->commands = commands;
 	c->arg = arg;
+	c->max_peers = (unsigned)fds_small(MAX_PEERS);
 	c->at.sun_family = AF_UNIX;
 	strcpy(c->at.sun_path, path);
 	err = make_socket(c);

@@ -18,6 +18,7 @@
 #include <urcu/list.h>
 
 #include "lib/clock.h"
+#include "lib/fds.h"
 #include "lib/log.h"
 #include "lib/stats.h"
 #include "lib/thread.h"
@@ -29,9 +30,9 @@ STAT(web_refused, "requests for metrics and the status page refused: of "
 STAT(web_slow, "connections for metrics and the status page closed because "
      "they took too long");
 
+/* One address has a quarter of them, unless it is this machine's, which has no
+ * other. */
 #define MAX_CONNS	64
-/* Of one address, unless it is this machine's, which has no other. */
-#define MAX_PEER_CONNS	16
 #define BACKLOG		64	/* more that wait for their turn */
 /* From a connection's begin to its end. */
 #define CONN_MS		5000
@@ -296,9 +297,9 @@ int web_start(const struct sockaddr_storage *at, const struct web_page *pages,
 		MHD_OPTION_EXTERNAL_LOGGER, web_log, NULL,
 		MHD_OPTION_LISTEN_SOCKET, fd,
 		MHD_OPTION_NOTIFY_CONNECTION, note_conn, w,
-		MHD_OPTION_CONNECTION_LIMIT, (unsigned)MAX_CONNS,
+		MHD_OPTION_CONNECTION_LIMIT, (unsigned)fds_small(MAX_CONNS),
 		MHD_OPTION_PER_IP_CONNECTION_LIMIT,
-		w->local ? 0u : (unsigned)MAX_PEER_CONNS,
+		w->local ? 0u : ((unsigned)fds_small(MAX_CONNS) + 3) / 4,
 		MHD_OPTION_CONNECTION_TIMEOUT, CONN_MS / 1000u,
 		MHD_OPTION_CONNECTION_MEMORY_LIMIT, CONN_BYTES,
 		MHD_OPTION_END);

@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -83,6 +84,51 @@ TEST_LOOP(exports_take_no_threads, 0, 2)
 	ck_assert(daemon_answers(&d));
 	/* Those that mounted them end after ten seconds. */
 	EVENTUALLY(threads() <= few);
+	daemon_end(&d, SIGTERM);
+	ck_assert_int_eq(d.status, 0);
+}
+
+/* ---- few descriptors */
+
+static unsigned count_mounted(void)
+{
+	char path[160], line[512];
+	unsigned n = 0;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/log", d.dir);
+	f = fopen(path, "r");
+	ck_assert_ptr_nonnull(f);
+	while (fgets(line, sizeof(line), f))
+		n += strstr(line, "system file handles") ||
+		     strstr(line, "table of files");
+	fclose(f);
+	return n;
+}
+
+/* Connections have their share, however many exports there are. */
+TEST_LOOP(exports_leave_descriptors_for_connections, 0, 6)
+{
+	static const rlim_t limits[] = { 64, 128, 1024 };
+	static const char *const backend[] = { "", "posix,table:" };
+	const struct rlimit few = { limits[_i / 2], limits[_i / 2] };
+	const char *kind = backend[_i % 2];
+	int fd[4];
+
+	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &few), 0);
+	starts(MANY, kind);
+	if (*kind || few.rlim_cur < 1024)
+		ck_assert(daemon_logged(&d, "this process can open only"));
+	else
+		EVENTUALLY(count_mounted() == MANY);
+	for (unsigned i = 0; i < ARRAY_SIZE(fd); i++) {
+		ck_assert(daemon_answers(&d));
+		fd[i] = daemon_connect(d.tcp_port);
+		ck_assert_int_ge(fd[i], 0);
+	}
+	ck_assert_uint_ge(count_mounted(), 1);
+	for (unsigned i = 0; i < ARRAY_SIZE(fd); i++)
+		close(fd[i]);
 	daemon_end(&d, SIGTERM);
 	ck_assert_int_eq(d.status, 0);
 }

@@ -498,6 +498,23 @@ TEST(users_of_descriptors_leave_some_for_the_next_one)
 	ck_assert_int_eq(fds_free(FDS_CONNS), 300);
 }
 
+/* The least is what the process itself needs, 48, and one for each other. */
+TEST_LOOP(shares_of_descriptors_are_no_more_than_there_are, 0, 5)
+{
+	static const rlim_t limits[] = { 53, 64, 128, 512, 1024 };
+	const struct rlimit lim = { limits[_i], limits[_i] };
+	long small;
+
+	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &lim), 0);
+	small = fds_small(64);
+	ck_assert_int_ge(small, 1);
+	ck_assert_int_le(small, 64);
+	ck_assert_int_ge(fds_free(FDS_FILES), 1);
+	ck_assert_int_ge(fds_free(FDS_CONNS), 1);
+	ck_assert_int_le(fds_free(FDS_FILES) + fds_free(FDS_CONNS) +
+			 2 * small + fds_small(128) + 48, (long)lim.rlim_cur);
+}
+
 TEST(times_of_many_seconds_do_not_wrap)
 {
 	ck_assert_uint_eq(10 * NS_PER_S, 10000000000);

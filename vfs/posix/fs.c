@@ -165,6 +165,37 @@ static int fs_learn_mount(struct posix_fs *fs, int fd, const char *path)
 	return 0;
 }
 
+/* Descriptors that stay open as long as their exports do, of all of these. */
+static _Atomic long kept_fds;
+
+/* The root's, and those of a table of files. */
+#define ROOT_FDS	1
+#define TABLE_FDS	5
+
+/* Counts @n more for @fs, if some are left for files of these exports. */
+static int keep_fds(struct posix_fs *fs, const struct vfs_config *config,
+		    long n)
+{
+	long before = atomic_fetch_add(&kept_fds, n);
+
+	fds_count(FDS_FILES, n);
+	if (fds_may(FDS_FILES, before)) {
+		fs->kept_fds += n;
+		return 0;
+	}
+	atomic_fetch_sub(&kept_fds, n);
+	fds_count(FDS_FILES, -n);
+	vfs_fail(config, "this process can open only %ld files, and other "
+		 "exports take their share of these", fds_limit());
+	return -ETIMEDOUT;
+}
+
+static void drop_fds(struct posix_fs *fs)
+{
+	atomic_fetch_sub(&kept_fds, fs->kept_fds);
+	fds_count(FDS_FILES, (fs->root ? ROOT_FDS : 0) - fs->kept_fds);
+}
+
 /* The root is pinned for as long as the tree is mounted. */
 static int fs_make_root(struct posix_fs *fs, int fd)
 {
@@ -178,7 +209,10 @@ static int fs_make_root(struct posix_fs *fs, int fd)
 		return err;
 	}
 	posix_handle_root(&h);
-	return posix_node_create(fs, fd, &st, &h, &fs->root);
+	err = posix_node_create(fs, fd, &st, &h, &fs->root);
+	if (err == 0)
+		fds_count(FDS_FILES, -ROOT_FDS);	/* its node counts it */
+	return err;
 }
 
 /*
@@ -218,6 +252,7 @@ static int open_root(struct posix_fs *fs, const struct vfs_config *config)
 		 open(config->path, (int)how.flags);
 	int err = fd < 0 ? -errno : config->no_links ?
 		  check_mounter(config, fd) : 0;
+	int rd;
 
 	if (err < 0 && fd >= 0)
 		close(fd);
@@ -225,25 +260,23 @@ static int open_root(struct posix_fs *fs, const struct vfs_config *config)
 		return err;
 	/* open_by_handle_at() takes no O_PATH descriptor; a directory that
 	 * the process may not read is served all the same, without it. */
-	fs->mount_fd = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	fs->mount_is_path = fs->mount_fd < 0;
-	if (fs->mount_is_path)
-		fs->mount_fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
-	else
-		atomic_store(&fs->whole_fd, fs->mount_fd);
-	if (fs->mount_fd < 0) {
-		err = -errno;
+	rd = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	fs->mount_is_path = rd < 0;
+	if (rd >= 0) {
 		close(fd);
-		return err;
+		fd = rd;
+		atomic_store(&fs->whole_fd, fd);
 	}
+	fs->mount_fd = fd;
 	return fd;
 }
 
 static void close_mount(struct posix_fs *fs)
 {
-	if (fs->mount_is_path && fs->whole_fd >= 0)
-		close(fs->whole_fd);
-	close(fs->mount_fd);
+	if (!fs->mount_is_path || fs->whole_fd < 0)
+		return;
+	close(fs->whole_fd);
+	fds_count(FDS_FILES, -1);
 }
 
 /* Warns of a directory that its clients will be refused, before they find out.
@@ -266,8 +299,11 @@ static void warn_closed(const struct vfs_config *config)
 static int open_table(struct posix_fs *fs, const struct vfs_config *config)
 {
 	const char *dir = config->state_dir;
-	int err = posix_table_open(dir, fs->fs.fsid, &fs->table);
+	int err = keep_fds(fs, config, TABLE_FDS);
 
+	if (err < 0)
+		return err;
+	err = posix_table_open(dir, fs->fs.fsid, &fs->table);
 	if (err < 0)
 		vfs_fail(config, "its table of files in %s: %s",
 			 dir ? dir : "a temporary directory", strerror(-err));
@@ -315,6 +351,7 @@ static struct posix_fs *fs_alloc(const char *path)
 
 static void fs_free(struct posix_fs *fs)
 {
+	drop_fds(fs);
 	posix_own_put(fs->own);
 	pthread_mutex_destroy(&fs->verfs.lock);
 	pthread_mutex_destroy(&fs->opened_lock);
@@ -329,7 +366,8 @@ static int posix_mount(const struct vfs_config *config, struct vfs_fs **out)
 	if (!fs)
 		return -ENOMEM;
 	posix_cred_server(NULL);
-	fd = open_root(fs, config);
+	err = keep_fds(fs, config, ROOT_FDS);
+	fd = err < 0 ? err : open_root(fs, config);
 	if (fd < 0) {
 		err = fd;
 		goto fail;

@@ -105,7 +105,8 @@ struct posix_fs {
 	struct posix_verfs verfs;
 	pthread_mutex_t	 opened_lock;	/* opened.c */
 	struct posix_node *root;	/* counted; not in the cache */
-	int		 mount_fd;	/* of the root, for open_by_handle_at */
+	int		 mount_fd;	/* the root's */
+	long		 kept_fds;	/* besides those of nodes */
 	bool		 mount_is_path;	/* O_PATH: the root can't be read */
 	atomic_int	 whole_fd;	/* to sync all of it: see sync.c; -1 */
 	struct posix_disk *disk;	/* counted */

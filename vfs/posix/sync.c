@@ -65,8 +65,12 @@ static int keep_whole_fd(struct posix_fs *fs, int fd)
 {
 	int none = -1;
 
-	if (fd < 0 || atomic_compare_exchange_strong(&fs->whole_fd, &none, fd))
+	if (fd < 0)
 		return fd;
+	if (atomic_compare_exchange_strong(&fs->whole_fd, &none, fd)) {
+		fds_count(FDS_FILES, 1);
+		return fd;
+	}
 	close(fd);
 	return none;
 }

@@ -55,11 +55,11 @@
 		.flags = fl, ARGS, \
 		.steps = { nlm_find_export, rpc_need_worker, __VA_ARGS__ }, \
 	}
-#define SYNC(n, get, put, ...) \
-	ROW(n, get, put, RPC_PROC_CACHED | RPC_PROC_ORDERED, nlm_end, \
-	    __VA_ARGS__)
-#define ASYNC(n, get, ...) \
-	ROW(n, get, NULL, RPC_PROC_ORDERED, nlm_end_msg, __VA_ARGS__)
+#define TAKES		RPC_PROC_ORDERED
+#define GIVES		(RPC_PROC_ORDERED | RPC_PROC_GIVES_BACK)
+#define SYNC(n, get, put, fl, ...) \
+	ROW(n, get, put, RPC_PROC_CACHED | (fl), nlm_end, __VA_ARGS__)
+#define ASYNC(n, get, fl, ...) ROW(n, get, NULL, fl, nlm_end_msg, __VA_ARGS__)
 
 /* A result that this server never asked for. */
 #define IGNORED(n) { .name = n }
@@ -82,12 +82,12 @@
 	[NLM_NULL] = { .name = "NULL" }, \
 	[NLM_TEST] = ROW("TEST", nlm_get_test##v, nlm_put_test##v, 0, nlm_end, \
 			 TEST_STEPS), \
-	[NLM_LOCK] = SYNC("LOCK", nlm_get_lock##v, nlm_put_res##v, \
+	[NLM_LOCK] = SYNC("LOCK", nlm_get_lock##v, nlm_put_res##v, TAKES, \
 			  LOCK_STEPS), \
 	[NLM_CANCEL] = SYNC("CANCEL", nlm_get_cancel##v, nlm_put_res##v, \
-			    CANCEL_STEPS), \
+			    GIVES, CANCEL_STEPS), \
 	[NLM_UNLOCK] = SYNC("UNLOCK", nlm_get_unlock##v, nlm_put_res##v, \
-			    UNLOCK_STEPS), \
+			    GIVES, UNLOCK_STEPS), \
 	[NLM_GRANTED] = { \
 		.name = "GRANTED", .decode = nlm_get_test##v, \
 		.encode = nlm_put_res##v, .steps = { nlm_granted }, \
@@ -96,10 +96,11 @@
 	}, \
 	[NLM_TEST_MSG] = ROW("TEST_MSG", nlm_get_test##v, NULL, 0, \
 			     nlm_end_msg, TEST_STEPS), \
-	[NLM_LOCK_MSG] = ASYNC("LOCK_MSG", nlm_get_lock##v, LOCK_STEPS), \
-	[NLM_CANCEL_MSG] = ASYNC("CANCEL_MSG", nlm_get_cancel##v, \
+	[NLM_LOCK_MSG] = ASYNC("LOCK_MSG", nlm_get_lock##v, TAKES, \
+			       LOCK_STEPS), \
+	[NLM_CANCEL_MSG] = ASYNC("CANCEL_MSG", nlm_get_cancel##v, GIVES, \
 				 CANCEL_STEPS), \
-	[NLM_UNLOCK_MSG] = ASYNC("UNLOCK_MSG", nlm_get_unlock##v, \
+	[NLM_UNLOCK_MSG] = ASYNC("UNLOCK_MSG", nlm_get_unlock##v, GIVES, \
 				 UNLOCK_STEPS), \
 	[NLM_GRANTED_MSG] = IGNORED("GRANTED_MSG"), \
 	[NLM_TEST_RES] = IGNORED("TEST_RES"), \
@@ -119,12 +120,12 @@
 
 #define PROCS3(v) \
 	PROCS1(v), \
-	[NLM_SHARE] = SYNC("SHARE", nlm_get_share, nlm_put_share##v, \
+	[NLM_SHARE] = SYNC("SHARE", nlm_get_share, nlm_put_share##v, TAKES, \
 			   SHARE_STEPS), \
 	[NLM_UNSHARE] = SYNC("UNSHARE", nlm_get_share, nlm_put_share##v, \
-			     UNSHARE_STEPS), \
+			     GIVES, UNSHARE_STEPS), \
 	[NLM_NM_LOCK] = SYNC("NM_LOCK", nlm_get_lock##v, nlm_put_res##v, \
-			     NM_LOCK_STEPS), \
+			     TAKES, NM_LOCK_STEPS), \
 	[NLM_FREE_ALL] = { \
 		.name = "FREE_ALL", .decode = nlm_get_free_all, \
 		.steps = { nlm_free_all }, \

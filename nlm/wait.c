@@ -150,8 +150,8 @@ static bool cancel_await(struct rpc_call *call)
 	/* UNLOCK and CANCEL take effect though their connection has ended: the
 	 * client may not live to send them again.  A call-back ends in
 	 * seconds. */
-	if (!call->msg->xprt->datagram && call->procnum != NLM_LOCK &&
-	    call->procnum != NLM_LOCK_MSG && call->procnum != NLM_NM_LOCK)
+	if (!call->msg->xprt->datagram &&
+	    call->proc->flags & RPC_PROC_GIVES_BACK)
 		return false;
 	mutex_lock(&op->nlm->await_lock);
 	waits = op->awaits;

@@ -128,6 +128,11 @@ struct rpc_proc {
  * the order in which they came. */
 #define RPC_PROC_ORDERED	0x40
 
+/* Gives back what other calls took, and its client may not live to send it
+ * again: while it waits, a datagram is dropped only if others need its
+ * place. */
+#define RPC_PROC_GIVES_BACK	0x80
+
 /* Calls of one key that can wait behind another.  A further one is sent back:
  * end() is called with -ETIMEDOUT, or with -ECANCELED for a datagram. */
 #define RPC_ORDER_MAX		256u

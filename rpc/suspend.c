@@ -132,8 +132,10 @@ bool rpc_call_obstructs(const struct rpc_slot *slot, bool is_short)
 {
 	const struct msg *m = slot->call.msg;
 	struct xprt *x = m->xprt;
+	bool keeps = slot->call.proc->flags & RPC_PROC_GIVES_BACK;
 
-	if (x->datagram || (is_short && (m->in_pool || slot->priv.body)))
+	if ((x->datagram && !keeps) ||
+	    (is_short && (m->in_pool || slot->priv.body)))
 		return true;
 	/* Without an answer its client would wait for ever. */
 	return slot->call.prog->sends_back && x->ops->is_full && !is_gone(x) &&

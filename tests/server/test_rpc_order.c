@@ -13,6 +13,7 @@
 #define PROG	0x20000002u
 #define ONCE	1u		/* through the cache of replies */
 #define PLAIN	2u
+#define BACK	3u
 #define COME_AGAIN 0xbacc
 
 /* A call, by its arguments. */
@@ -101,8 +102,9 @@ static void put_result(struct xdr_out *x, const void *res)
 
 static const struct rpc_proc procs[] = {
 	[ONCE] = ROW("ONCE", RPC_PROC_CACHED), [PLAIN] = ROW("PLAIN", 0),
+	[BACK] = ROW("BACK", RPC_PROC_GIVES_BACK),
 };
-static const struct rpc_version versions[] = { { 1, 3, procs } };
+static const struct rpc_version versions[] = { { 1, 4, procs } };
 static struct rpc_program program = {
 	.name = "ordered", .prog = PROG, .nversions = 1,
 	.versions = versions, .order = key_of, .sends_back = true,
@@ -262,6 +264,35 @@ TEST(a_waiting_call_runs_in_its_turn_though_its_connection_has_ended)
 	for (unsigned i = 0; i < 4; i++)
 		ck_assert_uint_eq(result(c[i]), 0);
 	EXPECT_EFFECTS(0, 1, 2, 3);
+}
+
+static bool is_full_now(struct xprt *x)
+{
+	return true;
+}
+
+/* UNLOCK behind a LOCK that hangs. */
+TEST(a_datagram_that_gives_back_is_dropped_only_for_its_place)
+{
+	struct xprt_ops full = *conns[1].x.ops;
+	struct fake_call *c[4];
+
+	for (unsigned i = 1; i < 3; i++)
+		conns[i].x.datagram = true;
+	full.is_full = is_full_now;
+	conns[2].x.ops = &full;
+	c[0] = ask(&conns[0], PLAIN, (struct wish){ 1, 0, true });
+	c[1] = ask(&conns[1], PLAIN, (struct wish){ 1, 1, 0 });
+	c[2] = ask(&conns[1], BACK, (struct wish){ 1, 2, 0 });
+	c[3] = ask(&conns[2], BACK, (struct wish){ 1, 3, 0 });
+	for (unsigned i = 0; i < 2; i++)
+		rpc_server_relieve(server);
+	is_dropped(c[1]);
+	is_dropped(c[3]);
+	resume();
+	ck_assert_uint_eq(result(c[0]), 0);
+	ck_assert_uint_eq(result(c[2]), 0);
+	EXPECT_EFFECTS(0, 2);
 }
 
 /* LOCK waits, its client connects anew and sends it again, and UNLOCK. */

@@ -356,6 +356,16 @@ unsigned fx_held(void)
 	return n;
 }
 
+struct xprt *fx_held_xprt(void)
+{
+	struct xprt *x;
+
+	mutex_lock(&lock);
+	x = held.last->xprt;
+	mutex_unlock(&lock);
+	return x;
+}
+
 unsigned fx_release(bool worker_too)
 {
 	struct queue all;

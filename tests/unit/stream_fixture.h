@@ -79,6 +79,8 @@ unsigned fx_conns(void);
 /* Replies to held calls, by another thread when @worker; how many. */
 unsigned fx_release(bool worker);
 unsigned fx_held(void);
+/* Of the last held call. */
+struct xprt *fx_held_xprt(void);
 size_t fx_pool_out(void);
 
 /* A blocking socket connected to the listener, with a time-out. */

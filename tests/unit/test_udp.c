@@ -210,6 +210,31 @@ TEST(a_host_whose_calls_hang_leaves_room_for_others)
 	close(fd);
 }
 
+TEST(a_host_with_its_share_of_the_calls_is_full_and_no_other)
+{
+	struct udp_options o = { .max_calls = 64 };
+	struct xprt *x;
+	int fd;
+
+	listen_udp("127.0.0.1", &o);
+	fd = client_from("127.0.0.2");
+	for (unsigned i = 0; i < 15; i++)
+		ask(fd, i, FX_HOLD, 0, 40);
+	EVENTUALLY(fx_held() == 15);
+	x = fx_held_xprt();
+	ck_assert(!x->ops->is_full(x));
+	ask(fd, 15, FX_HOLD, 0, 40);
+	EVENTUALLY(fx_held() == 16);
+	ck_assert(x->ops->is_full(x));
+	close(fd);
+	fd = client("127.0.0.1");
+	ask(fd, 1, FX_HOLD, 0, 40);
+	EVENTUALLY(fx_held() == 17);
+	x = fx_held_xprt();
+	ck_assert(!x->ops->is_full(x));
+	close(fd);
+}
+
 TEST(stop_answers_what_was_taken)
 {
 	int fd;

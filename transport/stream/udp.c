@@ -169,11 +169,37 @@ static int udp_reply(struct msg *msg)
 	return err;
 }
 
+/* With the lock: the calls in progress of the host of @from. */
+static uint32_t count_of_host(const struct udp_listener *l,
+			      const struct sockaddr_storage *from)
+{
+	struct udp_call *o;
+	uint32_t n = 0;
+
+	cds_list_for_each_entry(o, &l->calls, link)
+		n += xprt_addr_same_host((struct sockaddr *)&o->from,
+					 (const struct sockaddr *)from);
+	return n;
+}
+
+static bool udp_is_full(struct xprt *x)
+{
+	struct udp_call *c = container_of(x, struct udp_call, xprt);
+	struct udp_listener *l = c->l;
+	bool full;
+
+	mutex_lock(&l->lock);
+	full = l->paused || count_of_host(l, &c->from) >= l->o.max_host_calls;
+	mutex_unlock(&l->lock);
+	return full;
+}
+
 static const struct xprt_ops ops = {
 	.name = "udp",
 	.reply = udp_reply,
 	.drop = udp_drop,
 	.free = udp_last_put,
+	.is_full = udp_is_full,
 };
 
 static struct udp_call *udp_make(struct udp_listener *l)
@@ -212,13 +238,10 @@ static struct udp_call *alloc(struct udp_listener *l, bool *full)
  */
 static bool udp_enter(struct udp_listener *l, struct udp_call *c)
 {
-	struct udp_call *o;
-	uint32_t n = 0;
+	uint32_t n;
 
 	mutex_lock(&l->lock);
-	cds_list_for_each_entry(o, &l->calls, link)
-		n += xprt_addr_same_host((struct sockaddr *)&o->from,
-					 (struct sockaddr *)&c->from);
+	n = count_of_host(l, &c->from);
 	if (n < l->o.max_host_calls)
 		cds_list_add_tail(&c->link, &l->calls);
 	mutex_unlock(&l->lock);

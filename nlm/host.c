@@ -67,8 +67,6 @@ static void drop_owners(struct nlm *nlm, struct nlm_host *h, uint32_t state)
 
 	h->restart_state = state;
 	h->restart_ns = clock_ns();
-	/* The sweep keeps that for the calls that came before. */
-	h->used_ms = clock_ms();
 	cds_list_for_each_entry(o, &h->owners, on_host)
 		drop_owner(nlm, o, state);
 }
@@ -86,6 +84,22 @@ static void drop_host(struct nlm *nlm, struct nlm_host *h, uint32_t state)
 	drop_owners(nlm, h, state);
 }
 
+/* A host that is not in the table, or of which one of our addresses is not, can
+ * have a LOCK that waits for a worker, or behind another call. */
+static void drop_hosts(struct nlm *nlm, const struct nlm_who *who,
+		       uint32_t state)
+{
+	struct nlm_host *h = NULL;
+	unsigned n = 0;
+
+	mutex_lock(&nlm->lock);
+	for (; !nlm->stops && (h = nlm_host_next(&nlm->table, who, h)); n++)
+		drop_host(nlm, h, state);
+	if (n == 0 || !state)
+		nlm_table_ended(&nlm->table, &who->addr);
+	mutex_unlock(&nlm->lock);
+}
+
 void nlm_restarted(struct rpc_program *prog, const char *name,
 		   const struct sockaddr *addr, uint32_t state)
 {
@@ -93,13 +107,7 @@ void nlm_restarted(struct rpc_program *prog, const char *name,
 		.addr = xprt_addr_host(addr), .name = (const uint8_t *)name,
 		.name_len = (uint32_t)strlen(name),
 	};
-	struct nlm *nlm = prog->ctx;
-	struct nlm_host *h = NULL;
-
-	mutex_lock(&nlm->lock);
-	while (!nlm->stops && (h = nlm_host_next(&nlm->table, &who, h)))
-		drop_host(nlm, h, state);
-	mutex_unlock(&nlm->lock);
+	drop_hosts(prog->ctx, &who, state);
 }
 
 void nlm_release(struct rpc_program *prog, const struct in6_addr *addr,
@@ -121,6 +129,7 @@ void nlm_release(struct rpc_program *prog, const struct in6_addr *addr,
 		ended->shares += h->shares;
 		drop_owners(nlm, h, 0);
 	}
+	nlm_table_ended(&nlm->table, addr);
 	mutex_unlock(&nlm->lock);
 	stat_add(nlm_released, ended->locks);
 }
@@ -132,13 +141,7 @@ int nlm_free_all(struct rpc_call *call)
 		.addr = xprt_addr_host(rpc_call_peer(call)),
 		.name = a->name.data, .name_len = a->name.len,
 	};
-	struct nlm *nlm = call->prog->ctx;
-	struct nlm_host *h = NULL;
-
-	mutex_lock(&nlm->lock);
-	while ((h = nlm_host_next(&nlm->table, &who, h)))
-		drop_host(nlm, h, 0);
-	mutex_unlock(&nlm->lock);
+	drop_hosts(call->prog->ctx, &who, 0);
 	return 0;
 }
 

@@ -215,8 +215,10 @@ static int lock(struct rpc_call *call, const struct nlm_span *at,
 	struct nlm_hold *h = begin_lock(call, at, status);
 	int err;
 
+	/* Without an answer a reclaim comes again: it may be of another host
+	 * than the one whose locks were ended. */
 	if (!h)
-		return 0;
+		return *status == NLM4_DENIED_GRACE_PERIOD ? -ETIMEDOUT : 0;
 	err = nlm_hold_set(nlm, h, at, reclaim ? NLM_CLAIM_AGAIN :
 			   NLM_CLAIM_NEW);
 	if (err == 0) {

@@ -34,6 +34,7 @@ int nlm_share(struct rpc_call *call)
 	struct nlm_op *op = nlm_op(call);
 	struct nlm *nlm = op->nlm;
 	struct nlm_owner *o;
+	int err = 0;
 
 	r->status = NLM4_DENIED_NOLOCKS;
 	nlm_turn_begin(nlm, op->file);
@@ -41,13 +42,15 @@ int nlm_share(struct rpc_call *call)
 	o = nlm_owner_get(&nlm->table, &who);
 	if (o) {
 		/* As in LOCK: a process that is there asks again. */
-		r->status = nlm_is_outlived(call, o->host) ?
-			    NLM4_DENIED_GRACE_PERIOD : share(call, o);
+		if (nlm_is_outlived(call, o->host))
+			err = -ETIMEDOUT;
+		else
+			r->status = share(call, o);
 		nlm_owner_tidy(&nlm->table, o);
 	}
 	mutex_unlock(&nlm->lock);
 	nlm_turn_end(op->file);
-	return 0;
+	return err;
 }
 
 int nlm_unshare(struct rpc_call *call)

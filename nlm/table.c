@@ -163,9 +163,23 @@ void nlm_host_monitored(struct nlm_table *t, struct nlm_host *h)
 	h->monitored = true;
 }
 
+void nlm_table_ended(struct nlm_table *t, const struct in6_addr *addr)
+{
+	t->ended_ns[network_bucket(addr)] = clock_ns();
+}
+
+bool nlm_table_is_outlived(const struct nlm_table *t, const struct nlm_host *h,
+			   uint64_t ns)
+{
+	return ns <= t->ended_ns[network_bucket(&h->addr)];
+}
+
 void nlm_host_free(struct nlm_table *t, struct nlm_host *h)
 {
+	uint64_t *ended = &t->ended_ns[network_bucket(&h->addr)];
+
 	assert(cds_list_empty(&h->owners));
+	*ended = MAX(*ended, h->restart_ns);
 	cds_list_del(&h->link);
 	t->hosts--;
 	t->monitored -= h->monitored;

@@ -438,6 +438,50 @@ TEST(a_waiter_whose_host_freed_all_is_not_granted_by_an_unlock_under_way)
 	close(fd);
 }
 
+/* The status in the reply to @xid, of the next @n. */
+static uint32_t take_status_of(uint32_t xid, unsigned n)
+{
+	uint32_t reply[10], status = ~0u;
+
+	for (unsigned i = 0; i < n; i++) {
+		ck_assert_int_eq(recv(fd, reply, sizeof(reply), MSG_WAITALL),
+				 sizeof(reply));
+		if (ntohl(reply[1]) == xid)
+			status = ntohl(reply[9]);
+	}
+	return status;
+}
+
+/* A LOCK waits behind an UNLOCK of its owner, which waits for the file's turn:
+ * nothing of its host is known yet. */
+static void check_queued_outlived(void (*end)(void))
+{
+	unsigned asked_backend = fault_calls(FAULT_LOCK);
+
+	fault_hold(FAULT_LOCK, true);
+	send_lock_of(3, 3);
+	EVENTUALLY(fault_calls(FAULT_LOCK) > asked_backend);
+	send_unlock_of(0, 5);
+	send_lock_of(0, 5);
+	EVENTUALLY(stats_sum_by_name("rpc_order_waits") == 1);
+	end();
+	fault_hold(FAULT_LOCK, false);
+	ck_assert_uint_eq(take_status_of(5, 3), NLM4_DENIED_GRACE_PERIOD);
+	send_lock_of(0, 6);
+	ck_assert_uint_eq(take_status(), NLM4_GRANTED);
+	close(fd);
+}
+
+TEST(a_lock_that_waited_for_its_turn_before_its_host_freed_all_is_not_granted)
+{
+	check_queued_outlived(free_all);
+}
+
+TEST(a_lock_that_waited_for_its_turn_before_its_host_restarted_is_not_granted)
+{
+	check_queued_outlived(restart);
+}
+
 /* Ends the locks of the host while its SHARE waits for the disk. */
 static void check_share_outlived(void (*end)(void))
 {

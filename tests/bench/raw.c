@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The machine's own speed: loopback TCP, memcpy, pread from the page cache,
- * each for a moment, one line of JSON each.
+ * The machine's own speed: loopback TCP, memcpy, pread from the page cache, the
+ * list of a directory with attributes, each for a moment, one line of JSON each.
  *
  * 	gannet-raw DIRECTORY [SECONDS [WORK]...]
  */
 #include <arpa/inet.h>
+#include <dirent.h>
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -15,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
@@ -31,6 +33,7 @@
 #define SEND_HEAD	((size_t)20)
 #define WRITE_HEAD	((size_t)16)
 #define CRC		((size_t)4)
+#define FILES		10000
 #define FRAME_CALL	(SEND_HEAD + 164 + CRC)
 #define FRAME_DATA	(WRITE_HEAD + 4096 + CRC)
 #define FRAME_REPLY	(SEND_HEAD + 148 + CRC)
@@ -323,6 +326,76 @@ static void preads(int fd, const char *work, size_t len)
 	report(work, n, n * (double)len, now() - start);
 }
 
+static void name_file(char name[16], unsigned i)
+{
+	snprintf(name, 16, "file%05u", i);
+}
+
+/* Each entry's attributes, as a server that keeps none has to query them. */
+static void list_once(int fd)
+{
+	ssize_t n;
+
+	lseek(fd, 0, SEEK_SET);
+	while ((n = getdents64(fd, block, 32768)) > 0)
+		for (ssize_t at = 0; at < n;) {
+			struct dirent64 *d = (struct dirent64 *)(block + at);
+			struct statx sx;
+
+			at += d->d_reclen;
+			if (d->d_name[0] != '.' &&
+			    statx(fd, d->d_name, AT_SYMLINK_NOFOLLOW |
+				  AT_NO_AUTOMOUNT, STATX_BASIC_STATS, &sx) < 0)
+				die("statx");
+		}
+}
+
+static double processor(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ts);
+	return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
+}
+
+/* The least that READDIRPLUS can cost: getdents, and a statx for each entry. */
+static void listing(const char *in)
+{
+	double start, used, count = 0;
+	char path[4096], name[16];
+	int fd;
+
+	if (!wants("listing"))
+		return;
+	snprintf(path, sizeof(path), "%s/listing.XXXXXX", in);
+	if (!mkdtemp(path))
+		die(path);
+	fd = open(path, O_RDONLY | O_DIRECTORY);
+	if (fd < 0)
+		die(path);
+	for (unsigned i = 0; i < FILES; i++) {
+		name_file(name, i);
+		close(openat(fd, name, O_WRONLY | O_CREAT | O_EXCL, 0644));
+	}
+	list_once(fd);
+	start = now();
+	used = processor();
+	while (now() - start < seconds) {
+		list_once(fd);
+		count += FILES;
+	}
+	used = processor() - used;
+	printf("{\"server\": \"raw\", \"work\": \"listing\", "
+	       "\"ops_per_s\": %.1f, \"server_us_per_entry\": %.3f}\n",
+	       count / (now() - start), used * 1e6 / count);
+	for (unsigned i = 0; i < FILES; i++) {
+		name_file(name, i);
+		unlinkat(fd, name, 0);
+	}
+	close(fd);
+	rmdir(path);
+}
+
 int main(int argc, char **argv)
 {
 	char path[4096];
@@ -356,5 +429,6 @@ int main(int argc, char **argv)
 	copies();
 	preads(fd, "pread-1m", BLOCK);
 	preads(fd, "pread-4k", 4096);
+	listing(argv[1]);
 	return 0;
 }

@@ -95,7 +95,23 @@ build_packages()
 		"$work/pkgconfig"
 	rm -f "$work"/pkgconfig/{check,libnfs}.pc
 	cd "$work/gannet" && PKG_CONFIG_LIBDIR=$work/pkgconfig \
-		hiding_headers dpkg-buildpackage -b -us -uc -Pnocheck
+		hiding_headers dpkg-buildpackage -b -us -uc -P"$profiles"
+}
+
+# The engine of fio, where its headers can be had, is a package that fio loads.
+profiles=nocheck
+with_fio()
+{
+	"$top/tests/fio-headers.sh" "$work/fio" || return
+	export FIO_SOURCE=$work/fio
+	profiles=nocheck,pkg.gannet.fio
+}
+fio_loads_it()
+{
+	rm -rf "$work/fio-package"
+	dpkg-deb -x "$work"/gannet-fio_*.deb "$work/fio-package" &&
+	fio --enghelp="$(find "$work/fio-package" -name fio-gannet.so)" |
+		grep '^reconnects '
 }
 
 lintian_says_nothing()
@@ -400,9 +416,13 @@ if [ "$(id -u)" = 0 ]; then
 fi
 # shellcheck source=/dev/null
 if [ "$release" = "$(. /etc/os-release; echo "$VERSION_CODENAME")" ]; then
+	with_fio > "$work/check.log" 2>&1 ||
+		echo "# no package gannet-fio: $(tail -1 "$work/check.log")"
 	check "the packages build without Check and libnfs" build_packages ||
 		exit 1
 	check "lintian has nothing to say" lintian_says_nothing
+	[ -z "${FIO_SOURCE-}" ] ||
+		check "fio loads the engine of gannet-fio" fio_loads_it
 else
 	check "the packages build on Debian $release" build_there || exit 1
 	sed -n 's/^libnfs [0-9]/# beside &/p' "$work/check.log"

@@ -11,6 +11,7 @@ command -v fio >/dev/null || {
 	exit 77
 }
 engine=external:$PWD/fio-gannet.so
+top=$(cd "${srcdir:-.}" && pwd)
 tmp=$(mktemp -d) || exit 1
 server='' running=''
 trap 'kill -9 $server $running 2>/dev/null; rm -rf "$tmp"' EXIT
@@ -119,8 +120,9 @@ for way in tcp iwarp; do
 done
 
 # Mistakes.
-ends 22 'needs url=' o none --size=64k
-ends 22 'give it alone' o tcp --host=127.0.0.1 --size=64k
+ends 22 'needs url= alone' o none --size=64k
+ends 22 'needs url= alone' o tcp --host=127.0.0.1 --size=64k
+ends 22 'need each other' o none --host=127.0.0.1 --size=64k
 ends 1 'unrecognized option' o tcp --no-such=1 --size=64k
 ends 22 'starts with none of' o none --url=http://127.0.0.1/ --size=64k
 ends 13 'MNT3ERR_' o none --url="nfs://127.0.0.1:$tcp/no?mountport=$tcp" \
@@ -142,17 +144,32 @@ interrupted()
 	case $signal in
 	remove) rm "$tmp/export/long" ;;
 	anew) kill -9 $server; wait $server 2>/dev/null; serve "$tcp" "$rdma" ;;
+	KILL) kill -9 $server; wait $server 2>/dev/null ;;
 	*) kill -"$signal" $server ;;
 	esac
 	wait $running || failed=1
 	running=''
 }
+# Each job file, for a second.
+for file in "$top"/etc/fio/*.fio; do
+	sed -e 's/^size=.*/size=1m/' -e 's/^runtime=.*/runtime=1/' \
+		-e 's/^ramp_time=.*//' "$file" > "$tmp/file"
+	(cd "$tmp" && GANNET_FIO=${engine#external:} \
+		NFS_URL="nfs://127.0.0.1:$tcp$tmp/export?mountport=$tcp" \
+		timeout 300 fio file > fio 2>&1) || fail "$file"
+done
+
 for way in tcp iwarp; do
 	interrupted remove 116 'NFS3ERR_STALE'
 	interrupted STOP '1[01][0-9]' '' --reply_s=1
 	kill -CONT $server
 done
-# A server that is started anew is connected to again.
+# A server that is started anew has lost what was not synced, or is connected
+# to again.
+for way in tcp iwarp; do
+	interrupted anew 5 'has lost data' --rate_iops=500 --fsync=1000 \
+		--reconnects=100
+done
 interrupted anew 0 '' --time_based=0 --runtime=0 --size=4m --rate_iops=400 \
 	--verify=crc32c --reconnects=100
 interrupted KILL '1[01][0-9]' '' --connections=3

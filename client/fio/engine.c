@@ -11,7 +11,6 @@
 #include "client/fio/job.h"
 
 #include <optgroup.h>
-#include <verify.h>
 
 /* An operation of fio; owned by its io_u. */
 struct unit {
@@ -30,15 +29,16 @@ static void set_call(const struct thread_data *td, struct unit *u)
 {
 	const struct job *j = td->io_ops_data;
 	const struct io_u *io_u = u->io_u;
-	const struct job_file *f = io_u->file->engine_data;
+	struct job_file *f = io_u->file->engine_data;
 	bool reads = io_u->ddir == DDIR_READ;
 	uint32_t most = reads ? j->limits.rtmax : j->limits.wtmax;
 
 	u->op = (struct nfsc_op){ .kind = NFS_OP_COMMIT, .fh = f->fh };
-	if (!ddir_rw(io_u->ddir))
+	if (!ddir_rw(io_u->ddir)) {
+		f->later = false;
 		return;
+	}
 	u->op.kind = reads ? NFS_OP_READ : NFS_OP_WRITE;
-	u->op.kept = u->link->kept[!reads];
 	u->op.stable = td->o.sync_io;
 	u->op.offset = io_u->offset + u->at;
 	u->op.data = (char *)io_u->xfer_buf + u->at;
@@ -78,9 +78,8 @@ static int take_bytes(struct unit *u)
 }
 
 /* The first error is told; fio counts all. */
-static void complain_op(struct thread_data *td, const struct unit *u)
+static void complain_op(struct job *j, const struct unit *u)
 {
-	struct job *j = td->io_ops_data;
 	char what[NFS_PATH_MAX + 64];
 
 	if (j->complained)
@@ -89,9 +88,7 @@ static void complain_op(struct thread_data *td, const struct unit *u)
 	snprintf(what, sizeof(what), "%s: %s at %llu",
 		 u->io_u->file->file_name, io_ddir_name(u->io_u->ddir),
 		 (unsigned long long)u->op.offset);
-	job_complain(td, what, &u->op, job_errno(&u->op));
-	/* It is the io_u's, which fio may be told to go on after. */
-	td_clear_error(td);
+	job_say(what, &u->op, job_errno(&u->op));
 }
 
 /* Takes a reply.  True: fio's operation is over. */
@@ -109,7 +106,7 @@ static bool take_unit(struct thread_data *td, struct unit *u)
 		if (!err)
 			return false;
 	} else if (err) {
-		complain_op(td, u);
+		complain_op(td->io_ops_data, u);
 	} else if (op->kind == NFS_OP_COMMIT) {
 		err = job_note_commit(io_u->file->engine_data, op);
 	} else {
@@ -120,6 +117,9 @@ static bool take_unit(struct thread_data *td, struct unit *u)
 				return false;
 		}
 	}
+	/* fio does not look at the error of an fsync that was queued. */
+	if (err && op->kind == NFS_OP_COMMIT)
+		td_verror(td, err, "fsync");
 	io_u->error = (unsigned)err;
 	io_u->resid = err && ddir_rw(io_u->ddir) ? io_u->xfer_buflen - u->at :
 		      0;
@@ -225,26 +225,6 @@ static int init_job(struct thread_data *td)
 	return job_connect(td, o->connections, &fresh);
 }
 
-/* Where a device pins memory, it is pinned once. */
-static int keep_buffers(struct thread_data *td)
-{
-	struct job *j = td->io_ops_data;
-
-	for (unsigned i = 0; i < j->nlinks && td->orig_buffer; i++) {
-		struct job_link *l = &j->links[i];
-
-		if (td_read(td) || td->o.verify != VERIFY_NONE)
-			l->kept[0] = session_keep(l->s, td->orig_buffer,
-						  td->orig_buffer_size,
-						  NFS_OP_READ);
-		if (td_write(td))
-			l->kept[1] = session_keep(l->s, td->orig_buffer,
-						  td->orig_buffer_size,
-						  NFS_OP_WRITE);
-	}
-	return 0;
-}
-
 static void clean_up_job(struct thread_data *td)
 {
 	job_free(td->io_ops_data);
@@ -260,11 +240,6 @@ static int fill_file(struct thread_data *td, struct fio_file *f)
 static int open_found(struct thread_data *td, struct fio_file *f)
 {
 	return f->engine_data ? 0 : 1;
-}
-
-static int close_file(struct thread_data *td, struct fio_file *f)
-{
-	return 0;
 }
 
 static int make_unit(struct thread_data *td, struct io_u *io_u)
@@ -327,14 +302,12 @@ __attribute__((visibility("default"))) struct ioengine_ops ioengine = {
 	.flags = FIO_DISKLESSIO | FIO_NODISKUTIL | FIO_NO_OFFLOAD,
 	.setup = setup_job,
 	.init = init_job,
-	.post_init = keep_buffers,
 	.prepopulate_file = fill_file,
 	.queue = queue_unit,
 	.getevents = get_events,
 	.event = get_event,
 	.cleanup = clean_up_job,
 	.open_file = open_found,
-	.close_file = close_file,
 	.unlink_file = job_remove_file,
 	.io_u_init = make_unit,
 	.io_u_free = free_unit,

@@ -149,8 +149,12 @@ int job_remove_file(struct thread_data *td, struct fio_file *f)
 	char name[NFS_NAME_MAX + 1];
 	struct nfsc_fh dir;
 	struct nfsc_op op;
-	int err = find_above(j, f->file_name, &dir, name, &op);
+	int err;
 
+	/* The server may be the reason why the job ends. */
+	if (!j || !j->nlinks)
+		return ENOTCONN;
+	err = find_above(j, f->file_name, &dir, name, &op);
 	if (!err) {
 		op = (struct nfsc_op){ .kind = NFS_OP_REMOVE, .fh = dir,
 				       .name = name };
@@ -169,7 +173,7 @@ void job_note_write(struct job_file *f, const struct nfsc_op *op)
 		return;
 	if (f->written && f->verf != op->verf)
 		f->lost = true;
-	f->written = true;
+	f->written = f->later = true;
 	f->verf = op->verf;
 }
 
@@ -177,7 +181,8 @@ int job_note_commit(struct job_file *f, const struct nfsc_op *op)
 {
 	bool lost = f->lost || (f->written && f->verf != op->verf);
 
-	f->written = f->lost = false;
+	f->written = f->later;
+	f->lost = false;
 	if (!lost)
 		return 0;
 	log_err("gannet: %s: the server was started anew, and has lost data "
@@ -212,6 +217,7 @@ static int fill_range(struct thread_data *td, struct fio_file *f,
 	if (!err) {
 		op.kind = NFS_OP_COMMIT;
 		op.offset = op.count = 0;
+		file->later = false;
 		err = do_op(j, &op);
 	}
 	if (err)

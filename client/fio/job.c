@@ -24,8 +24,7 @@ int job_errno(const struct nfsc_op *op)
 	return op->status < 32 ? (int)op->status : EIO;
 }
 
-int job_complain(struct thread_data *td, const char *what,
-		 const struct nfsc_op *op, int err)
+void job_say(const char *what, const struct nfsc_op *op, int err)
 {
 	if (op && op->err == 0 && op->status != 0)
 		log_err("gannet: %s: %s, %s\n", what,
@@ -33,6 +32,12 @@ int job_complain(struct thread_data *td, const char *what,
 			nfsc_status_words(op->status));
 	else
 		log_err("gannet: %s: %s\n", what, strerror(err));
+}
+
+int job_complain(struct thread_data *td, const char *what,
+		 const struct nfsc_op *op, int err)
+{
+	job_say(what, op, err);
 	td_verror(td, err, "gannet");
 	return err;
 }
@@ -47,52 +52,37 @@ static int refuse_option(struct thread_data *td, const char *what,
 
 /* ---- options */
 
-static int take_host(struct thread_data *td, const struct job_options *o,
-		     struct nfsc_url *url)
+static int take_server(struct thread_data *td, struct job *j)
 {
 	static const unsigned fabrics[] = {
 		[JOB_RDMA] = GANNET_RPCRDMA_ANY,
 		[JOB_IWARP] = GANNET_RPCRDMA_IWARP,
 		[JOB_VERBS] = GANNET_RPCRDMA_VERBS,
 	};
-
-	if (!o->host || !o->export)
-		return refuse_option(td, "options", "a job needs url=, or "
-				     "host= and export=");
-	if (strlen(o->host) >= sizeof(url->host) ||
-	    strlen(o->export) >= sizeof(url->path))
-		return refuse_option(td, "host or export", "it is too long");
-	if (o->export[0] != '/')
-		return refuse_option(td, o->export, "an export begins with /");
-	strcpy(url->host, o->host);
-	strcpy(url->path, o->export);
-	for (size_t n = strlen(url->path); n > 1 && url->path[n - 1] == '/';)
-		url->path[--n] = '\0';
-	if (o->transport != JOB_TCP) {
-		url->transport = NFS_RDMA;
-		url->fabric = fabrics[o->transport];
-	}
-	return 0;
-}
-
-static int take_server(struct thread_data *td, struct job *j)
-{
 	const struct job_options *o = td->eo;
+	char text[sizeof(j->url.host) + NFS_PATH_MAX];
 	const char *why;
-	int err = 0;
 
+	if (!o->url == (!o->host && !o->export && o->transport == JOB_TCP))
+		return refuse_option(td, "options", "a job needs url= alone, "
+				     "or host= and export=");
+	if (!o->url && (!o->host || !o->export))
+		return refuse_option(td, "options", "host= and export= need "
+				     "each other");
 	if (!o->url)
-		err = take_host(td, o, &j->url);
-	else if (o->host || o->export || o->transport != JOB_TCP)
-		return refuse_option(td, "options", "url= has the host, the "
-				     "export and the transport: give it alone");
-	else if (nfsc_url_parse(o->url, &j->url, &why) < 0)
-		return refuse_option(td, o->url, why);
+		snprintf(text, sizeof(text), strchr(o->host, ':') ?
+			 "[%s]:%s" : "%s:%s", o->host, o->export);
+	if (nfsc_url_parse(o->url ? o->url : text, &j->url, &why) < 0)
+		return refuse_option(td, o->url ? o->url : text, why);
+	if (o->transport != JOB_TCP) {
+		j->url.transport = NFS_RDMA;
+		j->url.fabric = fabrics[o->transport];
+	}
 	if (o->port)
 		j->url.port = (uint16_t)o->port;
 	if (o->mountport)
 		j->url.mountport = (uint16_t)o->mountport;
-	return err;
+	return 0;
 }
 
 static int make_job(struct thread_data *td)
@@ -181,13 +171,8 @@ int job_connect(struct thread_data *td, unsigned n, bool *fresh)
 
 void job_disconnect(struct job *j)
 {
-	while (j->nlinks) {
-		struct job_link *l = &j->links[--j->nlinks];
-
-		session_release(l->s, l->kept[0]);
-		session_release(l->s, l->kept[1]);
-		session_close(l->s);
-	}
+	while (j->nlinks)
+		session_close(j->links[--j->nlinks].s);
 }
 
 void job_free(struct job *j)

@@ -38,7 +38,6 @@ enum job_transport { JOB_TCP, JOB_RDMA, JOB_IWARP, JOB_VERBS };
 struct job_link {
 	struct nfsc_session *s;
 	unsigned flying;		/* operations */
-	void	*kept[2];		/* fio's buffers, for READ and WRITE */
 };
 
 /* A file on the server. */
@@ -49,6 +48,7 @@ struct job_file {
 	 * server has forgotten some (RFC 1813 3.3.7). */
 	uint64_t verf;
 	bool	 written, lost;
+	bool	 later;			/* one was since COMMIT was sent */
 };
 
 struct job {
@@ -85,8 +85,9 @@ int job_note_commit(struct job_file *f, const struct nfsc_op *op);
 
 /* The errno of an operation that is over, 0 if it went well. */
 int job_errno(const struct nfsc_op *op);
-/* Says what went wrong with @what, an operation if @op isn't NULL, sets the
- * error of @td, and returns it. */
+/* Says what went wrong with @what, an operation if @op isn't NULL. */
+void job_say(const char *what, const struct nfsc_op *op, int err);
+/* The same; sets the error of @td, and returns it. */
 int job_complain(struct thread_data *td, const char *what,
 		 const struct nfsc_op *op, int err);
 

@@ -3,6 +3,14 @@
 #include "client/nfs/doctor.h"
 
 #include <jansson.h>
+#include <string.h>
+
+static bool is_host(const char *text)
+{
+	const char *scheme = strstr(text, "://");
+
+	return !strchr(scheme ? scheme + 3 : text, '/');
+}
 
 int tool_doctor(const char *url, const struct tool_options *given)
 {
@@ -21,11 +29,13 @@ int tool_doctor(const char *url, const struct tool_options *given)
 		return err;
 	if (o.json)
 		d.findings = json_array();
+	d.alone = is_host(url);
 	if (doctor_name(&d) && doctor_ports(&d) && doctor_mount(&d)) {
-		doctor_secure(&d);
-		doctor_groups(&d);
-		doctor_transports(&d);
-		doctor_locks(&d);
+		if (doctor_secure(&d) && doctor_path(&d)) {
+			doctor_groups(&d);
+			doctor_transports(&d);
+			doctor_locks(&d);
+		}
 		nfsc_unmount(&d.t.url, &o.config, &d.t.mount);
 	}
 	doctor_conclude(&d);

@@ -27,7 +27,12 @@ struct doctor {
 	char	     mend[600];		/* empty: nothing */
 	struct json_t *findings;	/* owned; NULL without --json */
 	bool	     mounted;		/* t.mount is filled in */
-	uint16_t     lock_port;		/* of TCP, as rpcbind says; or 0 */
+	bool	     alone;		/* a host was named, without a path */
+	char	     next[NFS_PATH_MAX];	/* what to examine then */
+	uint16_t     nfs_port;		/* of TCP */
+	/* Of TCP, as rpcbind says; 0: it does not. */
+	uint16_t     told_nfs, told_mount, lock_port;
+	int	     bind_err;		/* 0, or why rpcbind does not say */
 	/* A file to read, and whether it is the doctor's own. */
 	struct tool_object file;
 	bool	     own_file;
@@ -64,12 +69,19 @@ struct probe {
 void doctor_probe(struct doctor *d, uint16_t port, uint32_t program,
 		  uint32_t version, struct probe *p);
 
+/* Asks the same of each address of the host, and stays at the first that
+ * answers. */
+void doctor_probe_any(struct doctor *d, uint16_t port, struct probe *p);
+/* True if a web server is at the port. */
+bool doctor_is_web(struct doctor *d, uint16_t port);
+
 /* The examinations.  False: what follows would find nothing more. */
 bool doctor_name(struct doctor *d);
 bool doctor_ports(struct doctor *d);
 bool doctor_mount(struct doctor *d);
 /* Needs the mount. */
-void doctor_secure(struct doctor *d);
+bool doctor_secure(struct doctor *d);
+bool doctor_path(struct doctor *d);
 void doctor_groups(struct doctor *d);
 void doctor_transports(struct doctor *d);
 /* A part of that: makes a link in @dir, over RDMA, and removes it again. */

@@ -336,18 +336,13 @@ static void examine_data(struct doctor *d, const struct way *way,
 	struct tool_object obj;
 
 	if (tool_find(t, &obj, true, false) != TOOL_OK) {
-		doctor_note(d, BAD, way->name, "%s is not there, or may not be "
-			    "looked at", d->t.url.path);
-		doctor_mend(d, TOOL_FAILED, "name a path that is there, below "
-			    "%s", d->t.mount.dir);
+		doctor_note(d, POOR, way->name, "%s is not found this way",
+			    d->t.url.path);
 		return;
 	}
-	if (obj.attr.type == NFS_REG)
-		d->file = obj;
-	else
-		examine_listing(d, way, t, &obj, s);
+	examine_listing(d, way, t, &obj, s);
 	examine_read(d, way, t, s);
-	if (!d->t.o->write || obj.attr.type != NFS_DIR)
+	if (!d->t.o->write)
 		return;
 	if (examine_write(d, way, t, &obj, s) && way->transport == NFS_RDMA)
 		doctor_long(d, way->name, t, &obj.fh);

@@ -93,7 +93,9 @@ void doctor_conclude(struct doctor *d)
 	size_t len;
 	FILE *f = open_memstream(&line, &len);
 
-	if (f && d->mounted && !d->mend[0])
+	if (f && d->next[0] && !d->mend[0])
+		tool_put_name(f, d->next);
+	else if (f && d->mounted && !d->mend[0])
 		tool_put_mount_line(f, &d->t);
 	if (f)
 		fclose(f);
@@ -105,14 +107,16 @@ void doctor_conclude(struct doctor *d)
 		if (d->mend[0])
 			json_object_set_new(all, "mend", json_string(d->mend));
 		else if (line)
-			json_object_set_new(all, "mount", json_string(line));
+			json_object_set_new(all, d->next[0] ? "next" :
+					    "mount", json_string(line));
 		json_dumpf(all, d->t.o->out, JSON_INDENT(2));
 		fputc('\n', d->t.o->out);
 		json_decref(all);
 	} else if (d->mend[0]) {
 		fprintf(d->t.o->out, "\nTo mend: %s\n", d->mend);
 	} else {
-		fprintf(d->t.o->out, "\nMount with: %s\n", line ? line : "");
+		fprintf(d->t.o->out, "\n%s: %s\n", d->next[0] ? "Next" :
+			"Mount with", line ? line : "");
 	}
 	free(line);
 	free(url);

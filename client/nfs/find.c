@@ -65,8 +65,16 @@ static int complain_port(const struct tool *t, int err)
 static int open_session(struct tool *t)
 {
 	struct nfsc_op op = { .kind = NFS_OP_FSINFO };
-	int err = nfsc_session_open(&t->url, &t->o->config, &t->s);
+	int err;
 
+	/* As mount.nfs: rpcbind has the first word, but for who says where
+	 * MOUNT is, which may be because rpcbind can't be asked. */
+	if (!t->url.mountport)
+		nfsc_find_port(&t->url, &t->o->config);
+	err = nfsc_session_open(&t->url, &t->o->config, &t->s);
+	if (err < 0 && t->url.mountport &&
+	    nfsc_find_port(&t->url, &t->o->config))
+		err = nfsc_session_open(&t->url, &t->o->config, &t->s);
 	if (err == -ENODEV) {
 		fprintf(stderr, "gannet-nfs: %s: there is no RDMA device; "
 			"rdma+iwarp:// needs none\n", t->text);

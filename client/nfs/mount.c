@@ -8,12 +8,13 @@
 #include "client/nfs/wire.h"
 #include "lib/util.h"
 #include "lib/xdr.h"
+#include "transport/addr.h"
 
 enum {
 	MOUNT_VERSION = 3, MNT = 1, UMNT = 3, EXPORT = 5, NFS_PORT = 2049,
 	NAME_MAX_LEN = 255, DIR_MAX_LEN = 1024,
 	REPLY_MS = 10000, GOODBYE_MS = 1000, LOCKS_MS = 2000,
-	NLM_VERSION = 4,
+	NLM_VERSION = 4, NFS_VERSION = 3,
 };
 
 /*
@@ -131,6 +132,24 @@ void nfsc_unmount(const struct nfsc_url *url, const struct nfsc_config *c,
 		return;
 	call(w, UMNT, m->dir, c, GOODBYE_MS, &x);
 	wire_close(w);
+}
+
+bool nfsc_find_port(struct nfsc_url *url, const struct nfsc_config *c)
+{
+	struct sockaddr_storage peer;
+	struct nfsc_wire *w;
+	uint16_t port = 0;
+
+	if (url->transport != NFS_TCP || url->port ||
+	    wire_open(url->host, 0, RPC_NFS, NFS_VERSION, c, &w) < 0)
+		return false;
+	if (wire_peer(w, &peer) == 0)
+		port = xprt_addr_port(&peer);
+	wire_close(w);
+	if (port == NFS_PORT || port == 0)
+		return false;
+	url->port = port;
+	return true;
 }
 
 bool nfsc_has_locks(const struct nfsc_url *url, const struct nfsc_config *c)

@@ -287,6 +287,9 @@ int nfsc_mount(const struct nfsc_url *url, const struct nfsc_config *c,
 	      struct nfsc_mount *m);
 void nfsc_unmount(const struct nfsc_url *url, const struct nfsc_config *c,
 		 const struct nfsc_mount *m);
+/* For a URL of TCP without a port: gives it the port where the host's rpcbind
+ * says that NFS is, if it is there.  False: it stays as it is. */
+bool nfsc_find_port(struct nfsc_url *url, const struct nfsc_config *c);
 const char *nfsc_mount_status_name(uint32_t status);
 
 /* A directory that a server exports. */

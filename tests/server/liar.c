@@ -184,6 +184,10 @@ static void answer_nfs(const struct liar *l, uint32_t procedure,
 		put_post_attr(x, n->object, n->type);
 		xdr_put_bool(x, false);
 		return;
+	case 4:			/* all rights that are asked for */
+		put_post_attr(x, object, n->type);
+		xdr_put_u32(x, xdr_get_u32(in));
+		return;
 	case 5:
 		put_post_attr(x, object, LNK);
 		xdr_put_string(x, n->target);

@@ -348,9 +348,12 @@ TEST(a_host_without_a_path_is_told_what_it_exports)
 	start(WAY_TCP);
 	snprintf(text, sizeof(text), "tcp://127.0.0.1:%u?mountport=%u", l.port,
 		 l.port);
-	ck_assert_int_eq(TOOL("doctor", text), 1);
-	has("exports      /e (which is not above /)\n");
-	has("To mend: name a directory that is there and exported: ");
+	ck_assert_int_eq(TOOL("doctor", text), 0);
+	has("exports      /e to 192.0.2.1, ");
+	snprintf(text, sizeof(text), "127.0.0.1:%u/e?mountport=%u\n", l.port,
+		 l.port);
+	has("\nNext: gannet-nfs doctor tcp://");
+	has(text);
 	liar_stop(&l);
 	ck_assert_int_eq(TOOL("doctor", "no-such-host.invalid"), 3);
 	has("bad   name ");
@@ -362,7 +365,7 @@ TEST(a_path_that_is_not_there_is_told)
 {
 	start(WAY_TCP);
 	ck_assert_int_eq(TOOL("doctor", url("missing")), 1);
-	has("/missing is not there, or may not be looked at\n");
+	has("/missing is not there\n");
 	has("To mend: name a path that is there, below ");
 	stop();
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The machine's own speed: loopback TCP, memcpy, pread from the page cache, the
- * list of a directory with attributes, each for a moment, one line of JSON each.
+ * list of a directory with attributes, each for a moment, a line of JSON each.
  *
  * 	gannet-raw DIRECTORY [SECONDS [WORK]...]
  */

@@ -69,11 +69,11 @@ int export_table_create(const struct export_config *config,
 	return 0;
 
 fail_users:
-	users_destroy(t->users);
+	memo_destroy(t->users);
 fail_groups:
 	groups_destroy(t->groups);
 fail_peers:
-	peers_destroy(t->peers);
+	memo_destroy(t->peers);
 fail_dir:
 	free(t->state_dir);
 fail:
@@ -109,9 +109,9 @@ void export_table_destroy(struct export_table *t)
 	children_destroy(t->children);
 	export_set_put(set);
 	trees_fini(t);
-	users_destroy(t->users);
+	memo_destroy(t->users);
 	groups_destroy(t->groups);
-	peers_destroy(t->peers);
+	memo_destroy(t->peers);
 	pthread_mutex_destroy(&t->publish);
 	sodium_memzero(t->key, sizeof(t->key));
 	free(t->state_dir);
@@ -220,7 +220,7 @@ int export_table_publish(struct export_table *t, struct export_set *set,
 	rcu_wait();
 	children_close(t->children, set, true);
 	mutex_unlock(&t->publish);
-	users_expire(t->users);
+	memo_expire(t->users);
 	export_set_put(old);
 	return 0;
 }

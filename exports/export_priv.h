@@ -10,6 +10,7 @@
 #include <urcu.h>
 
 #include "exports/export.h"
+#include "lib/memo.h"
 #include "lib/thread.h"
 
 /* MNTPATHLEN, RFC 1813 section 5.1.1. */
@@ -130,42 +131,30 @@ struct child;
 struct children;
 
 /* A cache of the verdicts of names on peers. peer.c. */
-struct peers;
-
-int  peers_create(struct peers **out);
-void peers_destroy(struct peers *p);
+int  peers_create(struct memo **out);
 /*
  * In an RCU section: the bits of @a under the snapshot @serial, one for
  * each of set->names; NULL: not known (any more).
  */
-const uint64_t *peers_find(struct peers *p, const struct addr *a,
+const uint64_t *peers_find(struct memo *p, const struct addr *a,
 			   unsigned serial);
-void peers_resolve(struct peers *p, const struct resolver *r,
+void peers_resolve(struct memo *p, const struct resolver *r,
 		   const struct export_set *set, const struct addr *a);
-/* Returns the number of cached peers, at most PEERS_MAX. */
 #define PEERS_MAX	4096
-unsigned peers_count(struct peers *p);
 
 /* A cache of users' groups by the name service. users.c. */
-struct users;
 struct groups;
 
-int  users_create(struct users **out);
-void users_destroy(struct users *u);
+int  users_create(struct memo **out);
 /*
  * In an RCU section: the groups of @uid, where group 0 is @zero; NULL: it has
  * none.  0, or -EAGAIN: users_ask() first.  Doesn't block.
  */
-int  users_find(struct users *u, const struct resolver *r, uint32_t uid,
+int  users_find(struct memo *u, const struct resolver *r, uint32_t uid,
 		uint32_t zero, struct groups **out);
 /* Asks the name service, unless another thread just did: may block. */
-void users_ask(struct users *u, const struct resolver *r, uint32_t uid,
+void users_ask(struct memo *u, const struct resolver *r, uint32_t uid,
 	       uint32_t zero);
-/* All answers are old: they are asked for anew. */
-void users_expire(struct users *u);
-/* Returns the number of cached answers. */
-unsigned users_count(struct users *u);
-
 /*
  * A list of groups: immutable, counted.  A thread that finds one in a table
  * under RCU may use it for that section, and may count it: the table gives its
@@ -205,9 +194,9 @@ struct export_table {
 	char		       *state_dir;	/* or NULL */
 	uint8_t			key[EXPORT_KEY_LEN];
 	struct resolver		resolver;
-	struct peers	       *peers;
+	struct memo	       *peers;
 	struct groups_table    *groups;
-	struct users	       *users;
+	struct memo	       *users;
 	_Atomic uint64_t	refusals[REFUSALS];	/* their hashes */
 	struct children	       *children;
 

@@ -4,8 +4,6 @@
  * asks the resolver and keeps the verdicts for a minute, so that pollers only
  * read.  A name that the resolver can't tell now keeps its old verdict, and all
  * threads use the old record while one renews it.
- *
- * Readers walk the chains under RCU; the lock is the writers'.
  */
 #include "exports/export_priv.h"
 
@@ -18,173 +16,56 @@
 #include <arpa/inet.h>
 
 #include "lib/clock.h"
-#include "lib/hash.h"
 #include "lib/log.h"
+#include "lib/memo.h"
 #include "lib/rcu.h"
 #include "lib/util.h"
 
-#define BUCKETS		256
 /* After a failure the resolver is asked again this soon. */
 #define UNSURE_S	10
 /* If an old record is valid, stop after this many failures in a row: each takes
  * a time-out. */
 #define PATIENCE	3
 
-/* Constant once published, but for the time. */
 struct peer {
-	_Atomic(struct peer *) next;
+	struct memo_entry memo;
 	struct addr	addr;
-	unsigned	serial;
 	unsigned	first;		/* name to ask for, next time */
-	_Atomic time_t	expires;
 	uint64_t	names[];
 };
 
-/* An address that a thread resolves now. */
-struct pending {
-	struct addr	addr;
-	struct pending *next;
-};
-
-struct peers {
-	_Atomic(struct peer *)	buckets[BUCKETS];
-	pthread_mutex_t		lock;	/* guards changes, and: */
-	unsigned		count;
-	struct pending	       *pending;
-	pthread_cond_t		resolved;
-};
-
-int peers_create(struct peers **out)
+static void peer_free(struct memo_entry *e)
 {
-	struct peers *p = calloc(1, sizeof(*p));
-
-	if (!p)
-		return -ENOMEM;
-	pthread_mutex_init(&p->lock, NULL);
-	pthread_cond_init(&p->resolved, NULL);
-	*out = p;
-	return 0;
+	free(container_of(e, struct peer, memo));
 }
 
-/* Frees the cache.  No thread may read it any more. */
-void peers_destroy(struct peers *p)
+int peers_create(struct memo **out)
 {
-	for (unsigned i = 0; i < BUCKETS; i++) {
-		struct peer *peer = atomic_load(&p->buckets[i]), *next;
-
-		for (; peer; peer = next) {
-			next = atomic_load(&peer->next);
-			free(peer);
-		}
-	}
-	pthread_cond_destroy(&p->resolved);
-	pthread_mutex_destroy(&p->lock);
-	free(p);
+	return memo_create(PEERS_MAX, SIZE_MAX, peer_free, out);
 }
 
-static _Atomic(struct peer *) *bucket_of(struct peers *p,
-					 const struct addr *a)
+static struct memo_key peer_key(const struct addr *a, unsigned serial)
 {
-	return &p->buckets[hash_addr(a->bytes) % BUCKETS];
+	struct memo_key key = { { (uint32_t)a->family, serial } };
+
+	memcpy(&key.w[2], a->bytes, sizeof(a->bytes));
+	return key;
 }
 
-static struct peer *peer_find(struct peers *p, const struct addr *a)
+static struct peer *peer_find(struct memo *p, const struct memo_key *key)
 {
-	struct peer *peer = atomic_load_explicit(bucket_of(p, a),
-						 memory_order_acquire);
+	struct memo_entry *e = memo_find(p, key);
 
-	while (peer && !addr_equal(&peer->addr, a))
-		peer = atomic_load_explicit(&peer->next,
-					    memory_order_acquire);
-	return peer;
+	return e ? container_of(e, struct peer, memo) : NULL;
 }
 
-const uint64_t *peers_find(struct peers *p, const struct addr *a,
+const uint64_t *peers_find(struct memo *p, const struct addr *a,
 			   unsigned serial)
 {
-	const struct peer *peer = peer_find(p, a);
+	const struct memo_key key = peer_key(a, serial);
+	const struct peer *peer = peer_find(p, &key);
 
-	if (!peer || peer->serial != serial || peer->expires < clock_coarse_s())
-		return NULL;
-	return peer->names;
-}
-
-/* A chain, or part of it, taken out; freed after a grace period. */
-struct garbage {
-	struct peer *peers[PEERS_MAX + 2];
-	unsigned     n;
-};
-
-static void unlink_peer(struct peers *p, _Atomic(struct peer *) *at,
-			struct garbage *g)
-{
-	struct peer *peer = atomic_load(at);
-
-	/* A reader on it can still go on to the next one. */
-	atomic_store_explicit(at, atomic_load(&peer->next),
-			      memory_order_release);
-	g->peers[g->n++] = peer;
-	p->count--;
-}
-
-/* Takes out the old record of @a.  If there are too many records, takes out all
- * that have expired; if none has, all. */
-static void make_room_for(struct peers *p, const struct addr *a,
-			  struct garbage *g)
-{
-	bool full = p->count >= PEERS_MAX;
-	time_t before = clock_coarse_s();
-
-	for (int all = 0; all < 2; all++) {
-		for (unsigned i = 0; i < BUCKETS; i++) {
-			_Atomic(struct peer *) *at = &p->buckets[i];
-			struct peer *peer;
-
-			while ((peer = atomic_load(at))) {
-				if (addr_equal(&peer->addr, a) || (full &&
-				    (all || peer->expires < before)))
-					unlink_peer(p, at, g);
-				else
-					at = &peer->next;
-			}
-		}
-		full = p->count >= PEERS_MAX;
-		if (!full)
-			break;
-	}
-}
-
-unsigned peers_count(struct peers *p)
-{
-	unsigned n;
-
-	mutex_lock(&p->lock);
-	n = p->count;
-	mutex_unlock(&p->lock);
-	return n;
-}
-
-static void insert_peer(struct peers *p, struct peer *peer)
-{
-	struct garbage *g = calloc(1, sizeof(*g));
-	_Atomic(struct peer *) *bucket = bucket_of(p, &peer->addr);
-
-	if (!g) {
-		free(peer);
-		return;
-	}
-	mutex_lock(&p->lock);
-	make_room_for(p, &peer->addr, g);
-	atomic_store(&peer->next, atomic_load(bucket));
-	/* Pairs with peer_find(). */
-	atomic_store_explicit(bucket, peer, memory_order_release);
-	p->count++;
-	mutex_unlock(&p->lock);
-	if (g->n > 0)
-		rcu_wait();
-	while (g->n > 0)
-		free(g->peers[--g->n]);
-	free(g);
+	return peer && memo_is_fresh(&peer->memo) ? peer->names : NULL;
 }
 
 /* A peer's name, asked for once, when the first name needs it. */
@@ -273,30 +154,26 @@ static struct peer *create(const struct export_set *set, const struct addr *a)
 	struct peer *peer = calloc(1, sizeof(*peer) + names_size(set));
 
 	if (peer) {
+		peer->memo.key = peer_key(a, set->serial);
 		peer->addr = *a;
-		peer->serial = set->serial;
 	}
 	return peer;
 }
 
 /* Begins @peer with the old verdicts of the same snapshot, and keeps the old
- * record valid until it is replaced.  False: there is no old record. */
-static bool recall(struct peers *p, struct peer *peer,
+ * record valid until it is replaced.  False: there is no old record.  In an
+ * RCU section. */
+static bool recall(struct memo *p, struct peer *peer,
 		   const struct export_set *set, int keep_s)
 {
-	struct peer *old;
-	bool known;
+	struct peer *old = peer_find(p, &peer->memo.key);
 
-	rcu_enter();
-	old = peer_find(p, &peer->addr);
-	known = old && old->serial == peer->serial;
-	if (known) {
-		memcpy(peer->names, old->names, names_size(set));
-		peer->first = old->first;
-		atomic_store(&old->expires, clock_coarse_s() + keep_s);
-	}
-	rcu_exit();
-	return known;
+	if (!old)
+		return false;
+	memcpy(peer->names, old->names, names_size(set));
+	peer->first = old->first;
+	atomic_store(&old->memo.expires, clock_coarse_s() + keep_s);
+	return true;
 }
 
 static void set_name(struct peer *peer, unsigned i, bool is)
@@ -310,13 +187,12 @@ static void set_name(struct peer *peer, unsigned i, bool is)
 }
 
 /*
- * Takes @peer.  If it is @known, does not wait for all names while no server
+ * Fills in @peer.  If it is @known, does not wait for all names while no server
  * answers; the next time begins behind the silent names, so that they don't
  * keep the others from being asked.
  */
-static void resolve(struct peers *p, const struct resolver *r,
-		    const struct export_set *set, struct peer *peer,
-		    bool known)
+static void resolve(const struct resolver *r, const struct export_set *set,
+		    struct peer *peer, bool known)
 {
 	struct identity id = { .r = r, .addr = &peer->addr };
 	unsigned first = peer->first;
@@ -338,57 +214,26 @@ static void resolve(struct peers *p, const struct resolver *r,
 			break;
 		}
 	}
-	atomic_init(&peer->expires, clock_coarse_s() + keep);
-	insert_peer(p, peer);
-}
-
-static bool is_pending(const struct peers *p, const struct addr *a)
-{
-	for (const struct pending *q = p->pending; q; q = q->next)
-		if (addr_equal(&q->addr, a))
-			return true;
-	return false;
-}
-
-static bool is_known(struct peers *p, const struct addr *a, unsigned serial)
-{
-	bool known;
-
-	rcu_enter();
-	known = peers_find(p, a, serial) != NULL;
-	rcu_exit();
-	return known;
+	atomic_init(&peer->memo.expires, clock_coarse_s() + keep);
 }
 
 /* Many calls of a new client come at once: one asks, the others wait. */
-void peers_resolve(struct peers *p, const struct resolver *r,
+void peers_resolve(struct memo *p, const struct resolver *r,
 		   const struct export_set *set, const struct addr *a)
 {
-	struct pending me = { .addr = *a }, **at;
+	struct memo_question me = { .key = peer_key(a, set->serial) };
 	struct peer *peer = create(set, a);
 	bool known;
 
 	if (!peer)
 		return;
-	mutex_lock(&p->lock);
-	while (!is_known(p, a, set->serial) && is_pending(p, a))
-		pthread_cond_wait(&p->resolved, &p->lock);
-	if (is_known(p, a, set->serial)) {
-		mutex_unlock(&p->lock);
+	if (!memo_ask(p, &me, 0)) {
 		free(peer);
 		return;
 	}
+	rcu_enter();
 	known = recall(p, peer, set, r->keep_s);
-	me.next = p->pending;
-	p->pending = &me;
-	mutex_unlock(&p->lock);
-
-	resolve(p, r, set, peer, known);
-
-	mutex_lock(&p->lock);
-	for (at = &p->pending; *at != &me; at = &(*at)->next)
-		;
-	*at = me.next;
-	pthread_cond_broadcast(&p->resolved);
-	mutex_unlock(&p->lock);
+	rcu_exit();
+	resolve(r, set, peer, known);
+	memo_answered(p, &me, &peer->memo);
 }

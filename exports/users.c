@@ -17,8 +17,6 @@
  * timed out or is down.  So a list that comes late replaces none that is known;
  * nor does one that lacks a group, unless the service says of that group that
  * the user has left it.
- *
- * Readers walk the chains under RCU; the lock is the writers'.
  */
 #include "exports/export_priv.h"
 
@@ -27,13 +25,12 @@
 #include <string.h>
 
 #include "lib/clock.h"
-#include "lib/hash.h"
 #include "lib/log.h"
+#include "lib/memo.h"
 #include "lib/rcu.h"
 #include "lib/stats.h"
 #include "lib/util.h"
 
-#define BUCKETS		1024
 /* The answers kept, and the bytes of their lists. */
 #define USERS_MAX	4096
 #define BYTES_MAX	((size_t)16 << 20)
@@ -45,195 +42,66 @@ STAT(users_unknown, "users without groups because the name service does not "
 		    "know them");
 STAT(users_unanswered, "failed queries to the name service for groups");
 
-/* Constant once published, but for the time. */
 struct user {
-	struct rcu_head	rcu;
-	_Atomic(struct user *) next;
-	uint32_t	uid;
-	uint32_t	zero;		/* what group 0 is for it */
+	struct memo_entry memo;
 	struct groups  *groups;		/* counted; NULL: none */
 	time_t		answered;	/* 0: never */
-	_Atomic time_t	expires;
 };
 
-/* A question that is out. */
-struct question {
-	uint32_t	 uid, zero;
-	uint64_t	 since;		/* ns */
-	bool		 expired;	/* before its answer came */
-	struct question	*next;
-};
-
-struct users {
-	_Atomic(struct user *) buckets[BUCKETS];
-	_Atomic uint64_t waiting;	/* since the oldest question went out;
-					 * 0: none is out */
-	_Atomic uint64_t quiet_until;	/* ns */
-	_Atomic bool	 doubtful;
-	pthread_mutex_t	 lock;		/* guards changes, and: */
-	unsigned	 count;
-	size_t		 bytes;
-	unsigned	 hand;		/* the next bucket to empty */
-	struct question *questions;
-	pthread_cond_t	 answered;
-};
-
-int users_create(struct users **out)
+static void user_free(struct memo_entry *e)
 {
-	struct users *u = calloc(1, sizeof(*u));
+	struct user *user = container_of(e, struct user, memo);
 
-	if (!u)
-		return -ENOMEM;
-	pthread_mutex_init(&u->lock, NULL);
-	pthread_cond_init(&u->answered, NULL);
-	*out = u;
-	return 0;
-}
-
-static void user_free(struct user *user)
-{
 	if (user->groups)
 		groups_put(user->groups);
 	free(user);
 }
 
-void users_destroy(struct users *u)
+int users_create(struct memo **out)
 {
-	for (unsigned i = 0; i < BUCKETS; i++) {
-		struct user *user = atomic_load(&u->buckets[i]), *next;
-
-		for (; user; user = next) {
-			next = atomic_load(&user->next);
-			user_free(user);
-		}
-	}
-	pthread_cond_destroy(&u->answered);
-	pthread_mutex_destroy(&u->lock);
-	free(u);
+	return memo_create(USERS_MAX, BYTES_MAX, user_free, out);
 }
 
-static _Atomic(struct user *) *user_bucket(struct users *u, uint32_t uid)
+/* Group 0 is @zero for it. */
+static struct memo_key user_key(uint32_t uid, uint32_t zero)
 {
-	return &u->buckets[hash_values(uid) % BUCKETS];
+	return (struct memo_key){ { uid, zero } };
 }
 
-static struct user *user_find(struct users *u, uint32_t uid, uint32_t zero)
+static struct user *user_find(struct memo *u, const struct memo_key *key)
 {
-	struct user *user = atomic_load_explicit(user_bucket(u, uid),
-						 memory_order_acquire);
+	struct memo_entry *e = memo_find(u, key);
 
-	while (user && (user->uid != uid || user->zero != zero))
-		user = atomic_load_explicit(&user->next, memory_order_acquire);
-	return user;
+	return e ? container_of(e, struct user, memo) : NULL;
 }
 
-/* True if a question may go out: the service is not known to be silent. */
-static bool may_ask(struct users *u, const struct resolver *r)
+static uint64_t patience(const struct resolver *r)
 {
-	/* In this order: no question went out after @now. */
-	uint64_t since = u->waiting, now = clock_ns();
-
-	if (u->doubtful && (since || now < u->quiet_until))
-		return false;
-	return !since || now - since < (uint64_t)r->slow_ms * NS_PER_MS;
+	return (uint64_t)r->slow_ms * NS_PER_MS;
 }
 
-static bool is_fresh(const struct user *user, const struct resolver *r)
+static bool is_usable(const struct user *user, const struct resolver *r)
 {
 	return user->answered &&
 	       clock_coarse_s() - user->answered <= r->users_stale_s;
 }
 
-int users_find(struct users *u, const struct resolver *r, uint32_t uid,
+int users_find(struct memo *u, const struct resolver *r, uint32_t uid,
 	       uint32_t zero, struct groups **out)
 {
-	const struct user *user = user_find(u, uid, zero);
+	const struct memo_key key = user_key(uid, zero);
+	const struct user *user = user_find(u, &key);
 
 	*out = NULL;
-	if (likely(user && user->expires >= clock_coarse_s())) {
+	if (likely(user && memo_is_fresh(&user->memo))) {
 		*out = user->groups;
 		return 0;
 	}
-	if (may_ask(u, r))
+	if (memo_may_ask(u, patience(r)))
 		return -EAGAIN;
-	if (user && is_fresh(user, r))
+	if (user && is_usable(user, r))
 		*out = user->groups;
 	return 0;
-}
-
-static void user_drop(struct rcu_head *head)
-{
-	user_free(container_of(head, struct user, rcu));
-}
-
-static size_t groups_bytes(const struct groups *g)
-{
-	return g ? g->n * sizeof(g->gids[0]) : 0;
-}
-
-static void user_unlink(struct users *u, _Atomic(struct user *) *at)
-{
-	struct user *user = atomic_load(at);
-
-	/* A reader on it can still go on to the next one. */
-	atomic_store_explicit(at, atomic_load(&user->next),
-			      memory_order_release);
-	u->count--;
-	u->bytes -= groups_bytes(user->groups);
-	rcu_later(&user->rcu, user_drop);
-}
-
-/* Empties one bucket after the other until there is room for @bytes. */
-static void users_make_room(struct users *u, size_t bytes)
-{
-	while (u->count &&
-	       (u->count >= USERS_MAX || u->bytes + bytes > BYTES_MAX)) {
-		_Atomic(struct user *) *at =
-			&u->buckets[u->hand++ % BUCKETS];
-
-		while (atomic_load(at))
-			user_unlink(u, at);
-	}
-}
-
-static void user_insert(struct users *u, struct user *user)
-{
-	_Atomic(struct user *) *bucket = user_bucket(u, user->uid), *at;
-	struct user *old;
-
-	for (at = bucket; (old = atomic_load(at)); at = &old->next)
-		if (old->uid == user->uid && old->zero == user->zero)
-			break;
-	if (old)
-		user_unlink(u, at);
-	users_make_room(u, groups_bytes(user->groups));
-	atomic_store(&user->next, atomic_load(bucket));
-	/* Pairs with user_find(). */
-	atomic_store_explicit(bucket, user, memory_order_release);
-	u->count++;
-	u->bytes += groups_bytes(user->groups);
-}
-
-unsigned users_count(struct users *u)
-{
-	unsigned n;
-
-	mutex_lock(&u->lock);
-	n = u->count;
-	mutex_unlock(&u->lock);
-	return n;
-}
-
-void users_expire(struct users *u)
-{
-	mutex_lock(&u->lock);
-	for (unsigned i = 0; i < BUCKETS; i++)
-		for (struct user *user = atomic_load(&u->buckets[i]); user;
-		     user = atomic_load(&user->next))
-			atomic_store(&user->expires, -1);
-	for (struct question *q = u->questions; q; q = q->next)
-		q->expired = true;
-	mutex_unlock(&u->lock);
 }
 
 /* An answer: a list, or none. */
@@ -268,7 +136,7 @@ static bool has_gid(const struct groups *g, uint32_t gid)
 
 /* True unless the service tells of each group of @old, of which some are asked
  * for, that the user has left it where @now lacks it. */
-static bool is_partial(const struct resolver *r, const struct question *q,
+static bool is_partial(const struct resolver *r, const struct memo_key *key,
 		       const struct groups *old, const struct groups *now)
 {
 	unsigned asked = 0;
@@ -281,7 +149,7 @@ static bool is_partial(const struct resolver *r, const struct question *q,
 		    has_gid(now, gid))
 			continue;
 		asked++;
-		if (!r->has_left(q->uid, gid == q->zero ? 0 : gid))
+		if (!r->has_left(key->w[0], gid == key->w[1] ? 0 : gid))
 			return true;
 	}
 	return false;
@@ -290,16 +158,16 @@ static bool is_partial(const struct resolver *r, const struct question *q,
 /* Asks the service.  @old is what it said before, or NULL.  Nothing is
  * locked. */
 static struct answer ask_service(const struct resolver *r,
-				 const struct question *q,
+				 const struct memo_key *key,
 				 const struct groups *old)
 {
-	uint32_t uid = q->uid, zero = q->zero;
+	uint32_t uid = key->w[0], zero = key->w[1];
 	uint64_t began = clock_ns();
 	uint32_t *gids = NULL, n = 0;
 	struct answer a = { .told = r->groups(uid, &gids, &n) };
 
 	stat_inc(users_asked);
-	a.late = clock_ns() - began >= (uint64_t)r->slow_ms * NS_PER_MS;
+	a.late = clock_ns() - began >= patience(r);
 	if (a.told == 1 && n > 0) {
 		n = MIN(n, (uint32_t)VFS_MAX_GIDS);
 		a.groups = make_list(gids, n, zero);
@@ -307,7 +175,7 @@ static struct answer ask_service(const struct resolver *r,
 			a.told = -1;
 	}
 	free(gids);
-	if (a.told >= 0 && is_partial(r, q, old, a.groups)) {
+	if (a.told >= 0 && is_partial(r, key, old, a.groups)) {
 		log_limited(LOG_LEVEL_WARN, "the name service omits groups "
 			    "that user %u had, as if a part of it were down: "
 			    "the user keeps them", uid);
@@ -329,21 +197,21 @@ static bool same_groups(const struct groups *a, const struct groups *b)
 	       memcmp(a->gids, b->gids, a->n * sizeof(a->gids[0])) == 0;
 }
 
-/* Takes @a's list.  A list that is as before stays the same one, so that what
- * was remembered of it is valid still. */
-static void keep_answer(struct users *u, const struct resolver *r,
-			const struct question *q, struct answer *a)
+/* Takes @a's list; returns it as an answer to keep, or NULL.  A list that is as
+ * before stays the same one, so that what was remembered of it is valid still.
+ * In an RCU section. */
+static struct memo_entry *answer_to_keep(struct memo *u,
+					 const struct resolver *r,
+					 const struct memo_key *key,
+					 struct answer *a)
 {
-	struct user *old = user_find(u, q->uid, q->zero), *user;
+	struct user *old = user_find(u, key), *user;
 	time_t now = clock_coarse_s();
 	bool unsure = a->told < 0 || a->late;
 	int keep = unsure ? MIN(r->quiet_s, r->users_keep_s) : r->users_keep_s;
 
-	/* For the calls that wait for it. */
-	if (q->expired)
-		keep = 0;
-	if (old && unsure && is_fresh(old, r)) {
-		atomic_store(&old->expires, now + keep);
+	if (old && unsure && is_usable(old, r)) {
+		atomic_store(&old->memo.expires, now + keep);
 		goto drop;
 	}
 	if (old && same_groups(old->groups, a->groups)) {
@@ -354,118 +222,68 @@ static void keep_answer(struct users *u, const struct resolver *r,
 	user = calloc(1, sizeof(*user));
 	if (!user)
 		goto drop;
-	user->uid = q->uid;
-	user->zero = q->zero;
+	user->memo.key = *key;
+	user->memo.bytes = a->groups ? a->groups->n * sizeof(uint32_t) : 0;
 	user->groups = a->groups;
 	user->answered = a->told < 0 ? 0 : now;
-	atomic_init(&user->expires, now + keep);
-	user_insert(u, user);
-	return;
+	atomic_init(&user->memo.expires, now + keep);
+	return &user->memo;
 
 drop:
 	if (a->groups)
 		groups_put(a->groups);
+	return NULL;
 }
 
-static void note_service(struct users *u, const struct resolver *r,
+static void note_service(struct memo *u, const struct resolver *r,
 			 uint32_t uid, const struct answer *a)
 {
 	if (a->late) {
-		u->quiet_until = clock_ns() + (uint64_t)r->quiet_s * NS_PER_S;
-		if (!atomic_exchange(&u->doubtful, true))
+		if (memo_doubt(u, clock_ns() +
+			       (uint64_t)r->quiet_s * NS_PER_S))
 			log_warn("the name service did not report the groups "
 				 "of user %u in time: known users keep theirs, "
 				 "others have no groups until it answers", uid);
-	} else if (a->told >= 0 && atomic_exchange(&u->doubtful, false)) {
+	} else if (a->told >= 0 && memo_doubt(u, 0)) {
 		log_info("the name service answers again");
 	}
 }
 
-static bool is_asked(const struct users *u, uint32_t uid, uint32_t zero)
-{
-	for (const struct question *q = u->questions; q; q = q->next)
-		if (q->uid == uid && q->zero == zero)
-			return true;
-	return false;
-}
-
-/* Puts @q behind the others, so that the oldest is the first. */
-static void question_add(struct users *u, struct question *q)
-{
-	struct question **at = &u->questions;
-
-	while (*at)
-		at = &(*at)->next;
-	*at = q;
-	u->waiting = u->questions->since;
-}
-
-static void question_remove(struct users *u, struct question *q)
-{
-	struct question **at = &u->questions;
-
-	while (*at != q)
-		at = &(*at)->next;
-	*at = q->next;
-	u->waiting = u->questions ? u->questions->since : 0;
-}
-
-static bool must_ask(struct users *u, const struct resolver *r, uint32_t uid,
-		     uint32_t zero)
-{
-	struct groups *found;
-	bool must;
-
-	rcu_enter();
-	must = users_find(u, r, uid, zero, &found) == -EAGAIN;
-	rcu_exit();
-	return must;
-}
-
 /* While a known user's groups are asked for, its other calls use the old ones.
- * Returns those, counted, or NULL. */
-static struct groups *prolong(struct users *u, const struct resolver *r,
-			      uint32_t uid, uint32_t zero)
+ * Returns those, counted, or NULL.  In an RCU section. */
+static struct groups *prolong(struct memo *u, const struct resolver *r,
+			      const struct memo_key *key)
 {
-	struct user *old = user_find(u, uid, zero);
+	struct user *old = user_find(u, key);
 
-	if (!old || !is_fresh(old, r))
+	if (!old || !is_usable(old, r))
 		return NULL;
-	atomic_store(&old->expires, clock_coarse_s() +
+	atomic_store(&old->memo.expires, clock_coarse_s() +
 		     MIN(r->quiet_s, r->users_keep_s));
 	if (old->groups)
 		ref_get(&old->groups->ref);
 	return old->groups;
 }
 
-void users_ask(struct users *u, const struct resolver *r, uint32_t uid,
+void users_ask(struct memo *u, const struct resolver *r, uint32_t uid,
 	       uint32_t zero)
 {
-	struct question me = { .uid = uid, .zero = zero };
+	struct memo_question me = { .key = user_key(uid, zero) };
+	struct memo_entry *e;
 	struct groups *old;
 	struct answer a;
 
-	mutex_lock(&u->lock);
-	while (must_ask(u, r, uid, zero) && is_asked(u, uid, zero))
-		cond_wait_until(&u->answered, &u->lock, u->waiting +
-				(uint64_t)r->slow_ms * NS_PER_MS);
-	if (!must_ask(u, r, uid, zero)) {
-		mutex_unlock(&u->lock);
+	if (!memo_ask(u, &me, patience(r)))
 		return;
-	}
-	old = prolong(u, r, uid, zero);
-	me.since = clock_ns();
-	question_add(u, &me);
-	mutex_unlock(&u->lock);
-
-	a = ask_service(r, &me, old);
+	rcu_enter();
+	old = prolong(u, r, &me.key);
+	rcu_exit();
+	a = ask_service(r, &me.key, old);
 	if (old)
 		groups_put(old);
-
-	mutex_lock(&u->lock);
-	question_remove(u, &me);
 	note_service(u, r, uid, &a);
-	keep_answer(u, r, &me, &a);
-	pthread_cond_broadcast(&u->answered);
-	mutex_unlock(&u->lock);
+	rcu_enter();
+	e = answer_to_keep(u, r, &me.key, &a);
+	rcu_exit();
+	memo_answered(u, &me, e);
 }

@@ -70,7 +70,7 @@ static void check(const struct export_set *set)
  * their own: what was learnt for one must not be taken for another's. */
 static void ask(struct export_table *t, const struct export_set *set)
 {
-	peers_destroy(t->peers);
+	memo_destroy(t->peers);
 	if (peers_create(&t->peers) < 0)
 		abort();
 	for (int i = 0; i < 2; i++)

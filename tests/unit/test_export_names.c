@@ -229,7 +229,7 @@ TEST(more_peers_than_are_kept_are_still_served)
 	for (unsigned i = 0; i < 10000; i++) {
 		snprintf(addr, sizeof(addr), "192.%u.%u.1", i >> 8, i & 255);
 		ck_assert_int_eq(ask_twice("/a", addr), 0);
-		ck_assert_uint_le(peers_count(table->peers), PEERS_MAX);
+		ck_assert_uint_le(memo_count(table->peers), PEERS_MAX);
 	}
 	ck_assert_int_eq(ask_twice("/a", "192.0.0.1"), 0);
 }

@@ -113,7 +113,7 @@ static void answer_late(unsigned nth)
 /* The answers get too old to go by. */
 static void age(void)
 {
-	users_expire(table->users);
+	memo_expire(table->users);
 }
 
 TEST_CASE(.setup = begin, .teardown = table_end);
@@ -424,12 +424,12 @@ TEST(answers_and_their_lists_are_bounded)
 {
 	for (uint32_t uid = 1; uid <= 20000; uid++)
 		ck_assert_uint_eq(count_groups(uid), 20);
-	ck_assert_uint_le(users_count(table->users), 4096);
-	ck_assert_uint_gt(users_count(table->users), 2048);
+	ck_assert_uint_le(memo_count(table->users), 4096);
+	ck_assert_uint_gt(memo_count(table->users), 2048);
 	ngroups = VFS_MAX_GIDS;
 	for (uint32_t uid = 30000; uid < 30200; uid++)
 		ck_assert_uint_eq(count_groups(uid), VFS_MAX_GIDS);
-	ck_assert_uint_le(users_count(table->users), 64);
+	ck_assert_uint_le(memo_count(table->users), 64);
 }
 
 /* Whatever users it has: root is one of them, and its group is 0. */

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "tests/server/mount_space.h"
@@ -118,6 +119,35 @@ TEST_LOOP(another_name_of_a_file_in_it_is_refused, 0, WAYS)
 	run("echo new > e/state/new && ln e/state/new e/new");
 	ck_assert_int_eq(nfs_exists(top, "new"), NFS3ERR_ACCES);
 	ck_assert_int_eq(nfs_exists(top, "g"), NFS3_OK);
+}
+
+/* The server can rely on its ctime then. */
+static bool was_changed_long_ago(const char *path)
+{
+	struct timespec now;
+	struct stat st;
+
+	ck_assert_int_eq(stat(space_at(path), &st), 0);
+	clock_gettime(CLOCK_REALTIME_COARSE, &now);
+	return (now.tv_sec - st.st_ctim.tv_sec) * 1000 +
+	       (now.tv_nsec - st.st_ctim.tv_nsec) / 1000000 > 100;
+}
+
+TEST_LOOP(a_file_made_later_in_a_directory_in_it_is_refused, 0, WAYS)
+{
+	begin(_i, "e/state");
+	run("ln e/state/" KEY " e/key");
+	EVENTUALLY(was_changed_long_ago("state"));
+	ck_assert_int_eq(nfs_exists(top, "key"), NFS3ERR_ACCES);
+	run("echo new > e/state/sub/new && ln e/state/sub/new e/deep");
+	ck_assert_int_eq(nfs_exists(top, "deep"), NFS3ERR_ACCES);
+	ck_assert_int_eq(shows_more_than_its_name("deep"), 0);
+	run("mkdir e/state/sub/sub");
+	EVENTUALLY(was_changed_long_ago("state/sub"));
+	ck_assert_int_eq(nfs_exists(top, "key"), NFS3ERR_ACCES);
+	run("echo new > e/state/sub/sub/new && "
+	    "ln e/state/sub/sub/new e/deeper");
+	ck_assert_int_eq(nfs_exists(top, "deeper"), NFS3ERR_ACCES);
 }
 
 TEST_LOOP(a_mount_of_the_state_directory_is_not_entered, 0, WAYS)

@@ -6,7 +6,9 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "lib/thread.h"
@@ -24,8 +26,13 @@ struct posix_own {
 	/* Under the lock of all: */
 	struct posix_own *next;
 	unsigned refs;
-	/* The files in it, as of this ctime, sorted. */
-	struct timespec ctime;
+	/* Its directories, itself first, each as of its ctime; and the files in
+	 * them, sorted.  A later file changes the ctime of its directory. */
+	struct own_dir {
+		char *path;
+		struct timespec ctime;
+	} *dirs;
+	size_t	 ndirs;
 	struct own_file {
 		dev_t dev;		/* an overlay's may be others */
 		ino_t ino;
@@ -37,10 +44,19 @@ struct posix_own {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct posix_own *all;
 
+static void own_forget(struct posix_own *own)
+{
+	for (size_t i = 0; i < own->ndirs; i++)
+		free(own->dirs[i].path);
+	own->ndirs = own->n = 0;
+}
+
 static void own_free(struct posix_own *own)
 {
 	if (own->fd >= 0)
 		close(own->fd);
+	own_forget(own);
+	free(own->dirs);
 	free(own->files);
 	free(own);
 }
@@ -130,30 +146,79 @@ static bool note_file(struct posix_own *own, const struct stat *st)
 	return true;
 }
 
-/* False: not all could be noted. */
-static bool note_files(struct posix_own *own, int at, const char *name,
-		       int levels)
+/* @path, as it is before it is read. */
+static bool note_dir(struct posix_own *own, const char *path,
+		     const struct stat *st)
 {
-	int fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW |
+	struct own_dir *more = reallocarray(own->dirs, own->ndirs + 1,
+					    sizeof(*more));
+	char *copy = strdup(path);
+
+	if (more)
+		own->dirs = more;
+	if (!more || !copy) {
+		free(copy);
+		return false;
+	}
+	/* The next change can get the same ctime, if that is new. */
+	own->dirs[own->ndirs++] = (struct own_dir){
+		copy, posix_settled(st) ? st->st_ctim :
+					  (struct timespec){ .tv_nsec = -1 },
+	};
+	return true;
+}
+
+static DIR *open_own_dir(const struct posix_own *own, const char *path,
+			 struct stat *st)
+{
+	int fd = openat(own->fd, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW |
 			O_CLOEXEC);
-	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-	const struct dirent *d;
-	struct stat st;
-	bool whole = dir || (fd < 0 && errno == ENOENT);	/* it is gone */
+	DIR *dir = fd < 0 || fstat(fd, st) < 0 ? NULL : fdopendir(fd);
 
 	if (!dir && fd >= 0)
 		close(fd);
-	while (dir && whole && (d = readdir(dir))) {
-		if (d->d_name[0] == '.' && (!d->d_name[1] ||
-		    (d->d_name[1] == '.' && !d->d_name[2])))
-			continue;
-		if (fstatat(fd, d->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
-		    (S_ISDIR(st.st_mode) && st.st_dev != own->dev))
-			continue;	/* gone, or a mount */
-		whole = note_file(own, &st);
-		if (whole && S_ISDIR(st.st_mode) && levels > 1)
-			whole = note_files(own, fd, d->d_name, levels - 1);
-	}
+	return dir;
+}
+
+static bool own_is_dots(const char *name)
+{
+	return name[0] == '.' && (!name[1] || (name[1] == '.' && !name[2]));
+}
+
+static bool note_files(struct posix_own *own, const char *path, int levels);
+
+/* Notes @name in @dir, whose path is @path.  False: that failed. */
+static bool note_entry(struct posix_own *own, DIR *dir, const char *path,
+		       const char *name, int levels)
+{
+	struct stat st;
+	char *below;
+	bool whole;
+
+	if (fstatat(dirfd(dir), name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+	    (S_ISDIR(st.st_mode) && st.st_dev != own->dev))
+		return true;		/* gone, or a mount */
+	whole = note_file(own, &st);
+	if (!whole || !S_ISDIR(st.st_mode) || levels == 1)
+		return whole;
+	if (asprintf(&below, "%s/%s", path, name) < 0)
+		return false;
+	whole = note_files(own, below, levels - 1);
+	free(below);
+	return whole;
+}
+
+/* False: not all could be noted. */
+static bool note_files(struct posix_own *own, const char *path, int levels)
+{
+	struct stat st = { 0 };
+	DIR *dir = open_own_dir(own, path, &st);
+	bool whole = dir ? note_dir(own, path, &st) : errno == ENOENT;
+	const struct dirent *d;
+
+	while (dir && whole && (d = readdir(dir)))
+		if (!own_is_dots(d->d_name))
+			whole = note_entry(own, dir, path, d->d_name, levels);
 	if (dir)
 		closedir(dir);
 	return whole;
@@ -168,29 +233,45 @@ static int by_number(const void *a, const void *b)
 	return x->dev < y->dev ? -1 : x->dev > y->dev;
 }
 
-/* Reads the directory again if it has changed.  0 or -errno. */
-static int know_files(struct posix_own *own)
+/* True if no directory has changed since it was read. */
+static bool own_is_current(const struct posix_own *own)
 {
 	struct stat st;
-	uint32_t caller;
-	bool whole;
+	int err;
 
-	if (fstat(own->fd, &st) < 0)
-		return -errno;
-	if (own->n && posix_same_time(&own->ctime, &st.st_ctim))
+	for (size_t i = 0; i < own->ndirs; i++) {
+		err = i == 0 ? fstat(own->fd, &st) :
+		      fstatat(own->fd, own->dirs[i].path, &st,
+			      AT_SYMLINK_NOFOLLOW);
+		if (err < 0 ||
+		    !posix_same_time(&own->dirs[i].ctime, &st.st_ctim))
+			return false;
+	}
+	return own->ndirs > 0;
+}
+
+/* Reads the directories again if one has changed.  0 or -errno. */
+static int know_files(struct posix_own *own)
+{
+	bool whole = true;
+	uint32_t caller;
+
+	if (own->ndirs == 1 && own_is_current(own))
 		return 0;
 	if (thread_must_not_wait)
 		return -EAGAIN;
-	own->n = 0;
-	/* No caller may look into the directory. */
+	/* No caller can look into the directories. */
 	caller = posix_cred_lend_server();
-	whole = note_files(own, own->fd, ".", LEVELS);
+	if (!own_is_current(own)) {
+		own_forget(own);
+		whole = note_files(own, ".", LEVELS);
+		if (own->n)
+			qsort(own->files, own->n, sizeof(*own->files),
+			      by_number);
+	}
+	if (!whole)
+		own_forget(own);
 	posix_cred_take_back(caller);
-	if (own->n)
-		qsort(own->files, own->n, sizeof(*own->files), by_number);
-	/* The next change may get the same ctime, if that is new. */
-	own->ctime = whole && posix_settled(&st) ? st.st_ctim :
-					 (struct timespec){ .tv_nsec = -1 };
 	/* For want of descriptors or memory: that passes. */
 	return whole ? 0 : -ETIMEDOUT;
 }

@@ -109,6 +109,16 @@ TEST_LOOP(the_state_directory_is_not_moved, 0, WAYS)
 	ck_assert_int_eq(shows_more_than_its_name("elsewhere"), 0);
 }
 
+TEST_LOOP(nor_is_a_directory_around_it, 0, WAYS)
+{
+	run("mkdir -p e/a/b/state");
+	begin(_i, "e/a/b/state");
+	ck_assert_int_eq(try_rename(top, "a", top, "c"), NFS3ERR_ACCES);
+	ck_assert_int_eq(try_rename(top, "d", top, "a"), NFS3ERR_NOTEMPTY);
+	ck_assert_int_eq(try_rename(top, "d", top, "c"), NFS3_OK);
+	ck_assert_int_eq(access(space_at("a/b/state/" KEY), F_OK), 0);
+}
+
 TEST_LOOP(another_name_of_a_file_in_it_is_refused, 0, WAYS)
 {
 	begin(_i, "e/state");

@@ -148,7 +148,8 @@ static void moved(struct posix_fs *fs, struct going *g,
 		posix_unseen(g->node);
 }
 
-/* The server would not find it after its next start. */
+/* The server would not find it after its next start, nor with a directory
+ * around it moved. */
 static int check_not_own(const struct posix_fs *fs, struct posix_node *dir,
 			 const char *name)
 {
@@ -158,6 +159,8 @@ static int check_not_own(const struct posix_fs *fs, struct posix_node *dir,
 	if (!fs->own || posix_stat_name(dir, name, &st, NULL) < 0)
 		return 0;
 	is = posix_own_is(fs->own, &st, true);
+	if (is == 0)
+		is = posix_own_is_in(fs->own, &st);
 	return is > 0 ? -EACCES : is;
 }
 

@@ -306,17 +306,18 @@ int posix_own_is(struct posix_own *own, const struct stat *st, bool by_name)
 	return is;
 }
 
-bool posix_own_holds(struct posix_own *own, int fd)
+/* True if the directory @fd, or one that it lies in, is that. */
+static bool lies_in(int fd, dev_t dev, ino_t ino)
 {
 	struct stat st, below = { 0 };
 	int up = fcntl(fd, F_DUPFD_CLOEXEC, 0), next;
-	bool holds = false;
+	bool is = false;
 
-	for (int i = 0; up >= 0 && i < DEPTH_MAX && !holds; i++) {
+	for (int i = 0; up >= 0 && i < DEPTH_MAX && !is; i++) {
 		if (fstat(up, &st) < 0 || (i > 0 && st.st_ino == below.st_ino &&
 					   st.st_dev == below.st_dev))
 			break;		/* the top */
-		holds = posix_own_is(own, &st, i > 0) != 0;
+		is = st.st_ino == ino && st.st_dev == dev;
 		below = st;
 		next = openat(up, "..", O_PATH | O_DIRECTORY | O_CLOEXEC);
 		close(up);
@@ -324,5 +325,27 @@ bool posix_own_holds(struct posix_own *own, int fd)
 	}
 	if (up >= 0)
 		close(up);
-	return holds;
+	return is;
+}
+
+bool posix_own_holds(struct posix_own *own, int fd)
+{
+	struct stat st;
+
+	return (fstat(fd, &st) == 0 && posix_own_is(own, &st, false) != 0) ||
+	       lies_in(fd, own->dev, own->ino);
+}
+
+bool posix_own_is_in(const struct posix_own *own, const struct stat *dir)
+{
+	uint32_t caller;
+	bool is;
+
+	if (!own || !S_ISDIR(dir->st_mode))
+		return false;
+	/* No caller can look up anything in the state directory, even "..". */
+	caller = posix_cred_lend_server();
+	is = lies_in(own->fd, dir->st_dev, dir->st_ino);
+	posix_cred_take_back(caller);
+	return is;
 }

@@ -33,5 +33,8 @@ int  posix_own_is(struct posix_own *own, const struct stat *st, bool by_name);
 bool posix_own_is_on(const struct posix_own *own, dev_t dev);
 /* True if the directory @fd lies in it, or is it. */
 bool posix_own_holds(struct posix_own *own, int fd);
+/* True if it lies in the directory @dir, or is it.  @own may be NULL.  May
+ * block. */
+bool posix_own_is_in(const struct posix_own *own, const struct stat *dir);
 
 #endif

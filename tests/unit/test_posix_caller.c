@@ -292,6 +292,31 @@ TEST_LOOP(the_maker_of_a_file_writes_it_whatever_its_mode, 0, WORLDS)
 	end();
 }
 
+TEST_LOOP(the_maker_of_a_file_that_is_given_away_is_one_of_the_others, 0,
+	  WORLDS)
+{
+	struct vfs_create how = { .how = VFS_CREATE_GUARDED,
+				  .attr = { .set = VFS_SET_MODE,
+					    .mode = 0666 } };
+	struct vfs_node *n;
+
+	if (!begin(_i, 40))
+		return;
+	assert_ok(GET(out, n, posix_create, &as_alice, w.root,
+		      .name = name_of("g"), .create = &how));
+	lets_alice = false;
+	lets_bob = true;
+	posix_cred_server(NULL);
+	assert_ok(chmod(local("g"), 0666));
+	assert_ok(chown(local("g"), BOB, BOB));
+	EVENTUALLY(read_as(&as_alice, n) == -EACCES);
+	assert_err(write_as(&as_alice, n, VFS_UNSTABLE), EACCES);
+	ck_assert_int_eq(write_as(&as_bob, n, VFS_UNSTABLE), 4);
+	ck_assert_int_eq(read_as(&as_bob, n), 4);
+	vfs_node_put(n);
+	end();
+}
+
 TEST_LOOP(access_that_is_asked_about_an_open_opens, 0, WORLDS)
 {
 	const uint32_t want = VFS_ACCESS_READ | VFS_ACCESS_OPEN;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#include "vfs/posix/attr.h"
 #include "vfs/posix/cred.h"
 #include "vfs/posix/node.h"
 #include "vfs/posix/opened.h"
@@ -18,7 +19,8 @@ struct posix_opened {
 	int	 fd;
 	int	 how;			/* O_RDONLY, O_WRONLY, O_RDWR */
 	uint32_t tick;			/* when it was opened */
-	bool	 made;			/* ... by making the file */
+	bool	 made;			/* ... by making the file, ... */
+	uid_t	 owner;			/* ... which was this user's then */
 	/* Under fs->opened_lock: */
 	struct posix_opened *next;	/* in its node's list, if listed */
 	unsigned users;
@@ -100,6 +102,7 @@ static int opened_list(struct posix_node *n, int fd, int how, bool made,
 {
 	struct posix_fs *fs = posix_fs_of(n);
 	struct posix_opened *o = malloc(sizeof(*o)), *over;
+	struct stat st;
 
 	if (!o) {
 		posix_fd_close(fs, fd);
@@ -108,6 +111,8 @@ static int opened_list(struct posix_node *n, int fd, int how, bool made,
 	*o = (struct posix_opened){
 		.who = posix_cred_now(), .fd = fd, .how = how, .users = 1,
 		.tick = atomic_load(&fs->cache.tick), .made = made,
+		.owner = made && posix_fstat(fd, &st) == 0 ? st.st_uid :
+							     (uid_t)-1,
 		.listed = true,
 	};
 	mutex_lock(&fs->opened_lock);
@@ -118,6 +123,41 @@ static int opened_list(struct posix_node *n, int fd, int how, bool made,
 	opened_free(fs, over);
 	*out = o;
 	return 0;
+}
+
+void posix_use_end(struct posix_node *n, struct posix_use *u)
+{
+	struct posix_opened *o = u->opened;
+	struct posix_fs *fs;
+	bool last;
+
+	if (likely(!o))
+		return;
+	fs = posix_fs_of(n);
+	mutex_lock(&fs->opened_lock);
+	last = --o->users == 0 && !o->listed;
+	mutex_unlock(&fs->opened_lock);
+	if (last)
+		opened_free(fs, o);
+}
+
+/* A maker's descriptor ends once the file is another user's. */
+static void end_if_given_away(struct posix_node *n, struct posix_use *u)
+{
+	struct posix_fs *fs = posix_fs_of(n);
+	struct posix_opened *o = u->opened;
+	struct stat st;
+
+	if (!o || !o->made ||
+	    atomic_load(&fs->cache.tick) - o->tick < FRESH_TICKS ||
+	    (posix_fstat(n->fd, &st) == 0 && st.st_uid == o->owner))
+		return;
+	mutex_lock(&fs->opened_lock);
+	if (o->listed)
+		opened_unlist(n, o);	/* its last user frees it */
+	mutex_unlock(&fs->opened_lock);
+	posix_use_end(n, u);
+	u->opened = NULL;
 }
 
 /* As whoever the thread is. */
@@ -132,6 +172,7 @@ static int open_now(struct posix_node *n, int how, struct posix_use *u)
 	u->opened = opened_take(n, &who, how, &old);
 	mutex_unlock(&fs->opened_lock);
 	opened_free(fs, old);
+	end_if_given_away(n, u);
 	if (!u->opened) {
 		fd = posix_node_reopen(n, how | (n->type == VFS_DIR ?
 						 O_DIRECTORY : 0));
@@ -155,22 +196,6 @@ int posix_use_begin(struct posix_use *u, const struct vfs_op *op,
 	}
 	err = posix_cred_set(fs, op);
 	return err < 0 ? err : open_now(n, how, u);
-}
-
-void posix_use_end(struct posix_node *n, struct posix_use *u)
-{
-	struct posix_opened *o = u->opened;
-	struct posix_fs *fs;
-	bool last;
-
-	if (likely(!o))
-		return;
-	fs = posix_fs_of(n);
-	mutex_lock(&fs->opened_lock);
-	last = --o->users == 0 && !o->listed;
-	mutex_unlock(&fs->opened_lock);
-	if (last)
-		opened_free(fs, o);
 }
 
 /* Under the lock: one that can be written, if possible. */

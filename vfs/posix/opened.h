@@ -8,7 +8,8 @@
  * never serves another.  It serves its caller for as long as an unused file
  * stays open (idle=), and is opened anew then, so that a right that was taken
  * away ends.  Only a descriptor that the file was made with stays as long as
- * the node: as with open(2), its maker can write the file whatever mode it got.
+ * the node and the file's owner: as with open(2), its maker can write the file
+ * whatever mode it got.
  *
  * On other file systems the node has one descriptor for all callers, and perm.c
  * checks each call.

@@ -73,8 +73,6 @@ static void make_fh(struct export_table *t, const struct export_tree *e,
 	fh->len = len + MAC;
 }
 
-/* A single comparison, so that its time tells nothing about the MAC. */
-
 void export_fh_make(struct export_table *t, const struct export_tree *e,
 		    const struct vfs_handle *h, struct export_fh *fh)
 {
@@ -89,16 +87,6 @@ void export_fh_make_for(struct export_table *t, const struct export_tree *e,
 	bool by_rule = opts->has_id && e->id == e->top;
 
 	make_fh(t, e, by_rule ? opts->id : e->id, h, fh);
-}
-
-static bool same_mac(const uint8_t *a, const uint8_t *b)
-{
-	uint64_t x, y;
-
-	static_assert(sizeof(x) == MAC, "a MAC is one word");
-	memcpy(&x, a, MAC);
-	memcpy(&y, b, MAC);
-	return x == y;
 }
 
 /*
@@ -131,18 +119,22 @@ static int tree_key(struct export_table *t, uint32_t id, uint8_t *key)
 static int check_mac(struct export_table *t, const uint8_t *fh, uint32_t len,
 		     uint32_t id)
 {
-	uint8_t mac[MAC], key[EXPORT_KEY_LEN];
+	uint8_t key[EXPORT_KEY_LEN];
+	uint64_t mac, its;
 	int err;
 
+	static_assert(sizeof(mac) == MAC, "a MAC is one word");
 	if (likely(fh[0] == FH_SERVER)) {
-		crypto_shorthash(mac, fh, len, t->key);
+		crypto_shorthash((uint8_t *)&mac, fh, len, t->key);
 	} else {
 		err = tree_key(t, id, key);
 		if (err < 0)
 			return err;
-		crypto_shorthash(mac, fh, len, key);
+		crypto_shorthash((uint8_t *)&mac, fh, len, key);
 	}
-	return same_mac(mac, fh + len) ? 0 : -EBADMSG;
+	/* A single comparison, so that its time tells nothing about the MAC. */
+	memcpy(&its, fh + len, MAC);
+	return mac == its ? 0 : -EBADMSG;
 }
 
 int export_fh_parse(struct export_table *t, const void *data, uint32_t len,

@@ -111,20 +111,6 @@ uint32_t export_squash_gid(const struct export_opts *opts, uint32_t gid)
 	       gid == EXPORT_NO_ID ? opts->anongid : gid;
 }
 
-/* True if @who acts as the anonymous user, without other groups. */
-static bool squash_ids(const struct export_opts *opts,
-		       const struct export_claim *who, struct vfs_cred *out)
-{
-	bool anon = who->none || opts->all_squash;
-
-	out->uid = anon ? opts->anonuid : export_squash_uid(opts, who->uid);
-	out->gid = anon ? opts->anongid : export_squash_gid(opts, who->gid);
-	out->ngids = 0;
-	out->gids_id = 0;
-	out->gids = NULL;
-	return anon;
-}
-
 static uint32_t zero_of(const struct export_opts *opts)
 {
 	return opts->root_squash ? opts->anongid : 0;
@@ -155,7 +141,14 @@ caller_groups(struct export_table *t, const struct export_opts *opts,
 int export_caller(struct export_table *t, const struct export_opts *opts,
 		  const struct export_claim *who, struct vfs_cred *out)
 {
-	if (squash_ids(opts, who, out))
+	bool anon = who->none || opts->all_squash;
+
+	out->uid = anon ? opts->anonuid : export_squash_uid(opts, who->uid);
+	out->gid = anon ? opts->anongid : export_squash_gid(opts, who->gid);
+	out->ngids = 0;
+	out->gids_id = 0;
+	out->gids = NULL;
+	if (anon)
 		return 0;
 	/* Root needs no groups from a name service, nor does no user. */
 	if (unlikely(opts->manage_gids) ?

@@ -103,11 +103,6 @@ void loop_spin_next(void)
 		current->spin_next = true;
 }
 
-static bool has_tasks(struct loop *loop)
-{
-	return atomic_load(&loop->tasks) != NULL;
-}
-
 static void woken(struct loop_fd *f, uint32_t events)
 {
 	uint64_t n;
@@ -255,7 +250,7 @@ static unsigned run_tasks(struct loop *loop)
 	struct loop_task *t, *next, *first = NULL;
 	unsigned n = 0;
 
-	if (!has_tasks(loop))
+	if (!atomic_load(&loop->tasks))
 		return 0;
 	/* The list is newest first; turn it round. */
 	for (t = atomic_exchange(&loop->tasks, NULL); t; t = next) {
@@ -406,7 +401,7 @@ static bool spin(struct loop *loop)
 	if (!pays || !loop->brief || loop->now < loop->crowded_until)
 		return false;
 	do {
-		if (has_tasks(loop) ||
+		if (atomic_load(&loop->tasks) ||
 		    (cds_list_empty(&loop->sources) ? take_events(loop) :
 						      poll_sources(loop) > 0))
 			return true;
@@ -433,7 +428,7 @@ static void doze(struct loop *loop)
 	if (spin(loop) || arm_sources(loop))
 		return;
 	atomic_store(&loop->sleeping, 1);
-	if (has_tasks(loop)) {
+	if (atomic_load(&loop->tasks)) {
 		atomic_store_explicit(&loop->sleeping, 0,
 				      memory_order_relaxed);
 		return;
@@ -554,7 +549,8 @@ static void lie_down(struct loop *loop)
 
 	set_alarm(loop);
 	atomic_store(&loop->sleeping, 1);
-	if ((work || has_tasks(loop)) && atomic_exchange(&loop->sleeping, 0))
+	if ((work || atomic_load(&loop->tasks)) &&
+	    atomic_exchange(&loop->sleeping, 0))
 		wake_loop(loop);
 }
 

@@ -170,11 +170,6 @@ bool rpc_read_chunk_ok(struct xprt_sink *sink, const void *head,
 		       uint32_t len, uint32_t position);
 
 /* tap.c */
-/* True while somebody looks on; a hint. */
-static inline bool rpc_is_tapped(const struct rpc_server *server)
-{
-	return atomic_load_explicit(&server->ntaps, memory_order_relaxed);
-}
 /* Shows the call, see rpc/tap.h. */
 void rpc_tap_call(struct rpc_slot *slot, const struct rpc_header *h,
 		  const struct xdr_in *args);

@@ -174,15 +174,7 @@ static void refuse_proc(struct rpc_slot *slot, enum rpc_accept_stat stat)
 	rpc_reply_status(slot, stat);
 }
 
-/* True if the call came over a transport that its program is not for. */
-static bool wrong_door(const struct rpc_call *call)
-{
-	const struct rpc_program *prog = call->prog;
-
-	return prog && (call->msg->xprt->rdma ? prog->no_rdma :
-						prog->only_rdma);
-}
-
+/* The call came over a transport that its program is not for. */
 static enum rpc_accept_stat refuse_door(struct rpc_slot *slot)
 {
 	if (slot->call.msg->xprt->rdma)
@@ -332,6 +324,7 @@ void rpc_dispatch(struct xprt_sink *sink, struct msg *m)
 	struct rpc_server *server = container_of(sink, struct rpc_server, sink);
 	struct rpc_slot *slot = m->upper;
 	struct xdr_seg bare[MSG_MAX_SEGS];
+	const struct rpc_program *prog;
 	enum rpc_header_kind kind;
 	enum rpc_accept_stat stat;
 	struct rpc_header h;
@@ -343,7 +336,8 @@ void rpc_dispatch(struct xprt_sink *sink, struct msg *m)
 	xdr_in_init_segs(&x, m->call, m->ncall);
 	kind = rpc_header_decode(&x, &h);
 	slot->call.xid = h.xid;
-	if (unlikely(rpc_is_tapped(server)))
+	if (unlikely(atomic_load_explicit(&server->ntaps,
+					  memory_order_relaxed)))
 		rpc_tap_call(slot, kind == RPC_HEADER_CALL ? &h : NULL, &x);
 	if (likely(kind == RPC_HEADER_CALL)) {
 		h.denied = rpc_auth_verify(server->flavors, &h, &slot->call);
@@ -356,7 +350,8 @@ void rpc_dispatch(struct xprt_sink *sink, struct msg *m)
 	}
 	slot->call.procnum = h.proc;
 	stat = find_proc(server, &slot->call, &h);
-	if (unlikely(wrong_door(&slot->call)))
+	prog = slot->call.prog;
+	if (unlikely(prog && (m->xprt->rdma ? prog->no_rdma : prog->only_rdma)))
 		stat = refuse_door(slot);
 	if (unlikely(stat != RPC_SUCCESS)) {
 		refuse_proc(slot, stat);

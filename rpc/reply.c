@@ -320,16 +320,12 @@ struct pipe *rpc_body_pipe(struct rpc_call *call)
 	return priv->pipe;
 }
 
-static bool is_ddp(const struct rpc_call *call)
-{
-	return call->proc->flags & RPC_PROC_DDP_RES;
-}
-
 void rpc_body_set_pipe(struct rpc_call *call, uint32_t len)
 {
 	struct rpc_call_priv *priv = &rpc_slot_of(call)->priv;
 
-	assert(priv->pipe && len > 0 && is_ddp(call));
+	assert(priv->pipe && len > 0 &&
+	       call->proc->flags & RPC_PROC_DDP_RES);
 	priv->pipe->left = len;
 	priv->body_piped = true;
 	priv->body_len = len;
@@ -341,7 +337,7 @@ void rpc_body_set(struct rpc_call *call, uint32_t len, const uint32_t *tail,
 		  unsigned ntail)
 {
 	struct rpc_call_priv *priv = &rpc_slot_of(call)->priv;
-	bool ddp = is_ddp(call);
+	bool ddp = call->proc->flags & RPC_PROC_DDP_RES;
 
 	assert(ntail <= RPC_MAX_TAIL);
 	assert(!len || (priv->body && len <= priv->body->size));

@@ -34,12 +34,6 @@ static bool read_mark(struct record_in *r, const uint8_t **p,
 	return true;
 }
 
-static void next_record(struct record_in *r)
-{
-	r->len = 0;
-	r->empty = 0;
-}
-
 /* Handles a mark.  False: the record is malformed. */
 static bool start_fragment(struct record_in *r)
 {
@@ -80,7 +74,7 @@ enum record_event record_next(struct record_in *r, const uint8_t **p,
 		r->nmark = 0;
 		span->end = r->last;
 		if (r->last)
-			next_record(r);
+			r->len = r->empty = 0;
 	}
 	return RECORD_SPAN;
 }

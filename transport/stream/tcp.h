@@ -255,8 +255,6 @@ void tcp_recv_take(struct tcp_conn *conn);
 void tcp_recv_resume(struct tcp_conn *conn);
 /* Drops all bytes that were received and not handed over. */
 void tcp_recv_drop(struct tcp_conn *conn);
-/* True if a part of a record has come. */
-bool tcp_recv_midway(const struct tcp_conn *conn);
 
 /* tcp_send.c */
 extern const struct outbox_ops tcp_outbox_ops;

@@ -237,17 +237,6 @@ static void tcp_conn_read_on(struct tcp_conn *conn, const struct view *v)
 		tcp_send_watch(conn, o->max_calls / 2, o->max_queued / 2);
 }
 
-/* Sets the events to wait for at the socket. */
-static uint32_t events_for(const struct tcp_conn *conn, bool blocked)
-{
-	uint32_t events = blocked ? EPOLLOUT : 0;
-
-	if ((conn->state == TCP_LIVE && !conn->in.paused) ||
-	    conn->state == TCP_LINGER)
-		events |= EPOLLIN;
-	return events;
-}
-
 /* In state LIVE. */
 static void tcp_conn_take_no_more(struct tcp_conn *conn)
 {
@@ -259,6 +248,7 @@ static void tcp_conn_take_no_more(struct tcp_conn *conn)
 static void tcp_conn_update(struct tcp_conn *conn)
 {
 	struct view v = look(conn);
+	uint32_t events = v.blocked ? EPOLLOUT : 0;
 
 	if (conn->state != TCP_CLOSED && v.err)
 		shut(conn, v.err);
@@ -272,11 +262,13 @@ static void tcp_conn_update(struct tcp_conn *conn)
 		tcp_conn_finish(conn, &v);
 	if (conn->state != TCP_LIVE && conn->in.short_of && !v.waiting)
 		tcp_recv_take(conn);
+	if ((conn->state == TCP_LIVE && !conn->in.paused) ||
+	    conn->state == TCP_LINGER)
+		events |= EPOLLIN;
 	if (conn->state == TCP_CLOSED)
 		tcp_conn_release(conn);
 	else
-		loop_fd_mod(conn->poller->loop, &conn->fd,
-			    events_for(conn, v.blocked));
+		loop_fd_mod(conn->poller->loop, &conn->fd, events);
 }
 
 static void tcp_conn_kicked(struct outbox *o)
@@ -357,7 +349,7 @@ static void sweep_live(struct tcp_conn *conn, uint64_t now)
 
 	if (conn->in.paused)
 		return;
-	if (tcp_recv_midway(conn)) {
+	if (!record_idle(&conn->in.rec)) {
 		if (!loop_passed(now, conn->times.since, o->stall_ms))
 			return;
 		stat_inc(tcp_stalls);

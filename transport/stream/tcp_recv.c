@@ -46,11 +46,6 @@ STAT(tcp_read_pauses, "times a TCP connection was not read for a while");
 /* Bytes to receive before others get their turn. */
 #define RECV_ROUNDS	8
 
-bool tcp_recv_midway(const struct tcp_conn *conn)
-{
-	return !record_idle(&conn->in.rec);
-}
-
 /* Stops reading until tcp_recv_resume(). */
 static void pause_reading(struct tcp_conn *conn)
 {
@@ -410,7 +405,7 @@ static int received(struct tcp_conn *conn, const struct iovec *iov, int niov,
 {
 	struct tcp_poller *p = conn->poller;
 	const uint8_t *at = iov[0].iov_base, *end;
-	bool midway = tcp_recv_midway(conn);
+	bool midway = !record_idle(&conn->in.rec);
 	uint64_t taken = conn->in.taken;
 	int err = 0;
 
@@ -433,7 +428,7 @@ static int received(struct tcp_conn *conn, const struct iovec *iov, int niov,
 		chunk_advance(p, (uint32_t)n);
 	}
 	conn->pace.at_once = (unsigned)(conn->in.taken - taken);
-	if (tcp_recv_midway(conn) && (!midway || taken != conn->in.taken))
+	if (!record_idle(&conn->in.rec) && (!midway || taken != conn->in.taken))
 		conn->times.since = conn->times.active;
 	return MIN(err, 0);
 }

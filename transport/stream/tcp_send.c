@@ -21,16 +21,6 @@ STAT(tcp_replies_lost, "replies lost because their connection had ended");
 
 #define IOVS_A_REPLY	3
 
-static struct tcp_conn *tcp_conn_of(struct msg *msg)
-{
-	return container_of(msg->xprt, struct tcp_conn, xprt);
-}
-
-static struct tcp_conn *tcp_owner_of(struct outbox *o)
-{
-	return container_of(o, struct tcp_conn, out.box);
-}
-
 /* Leaves out the first @skip bytes of the @n pieces.  Returns how many pieces
  * remain. */
 static unsigned skip_bytes(struct iovec *iov, unsigned n, uint32_t skip)
@@ -71,34 +61,10 @@ static unsigned reply_iov(struct tcp_msg *m, uint32_t skip, struct iovec *iov)
 	return unlikely(skip) ? skip_bytes(iov, n, skip) : n;
 }
 
-/* The sender: notes that @n bytes were sent. */
-static void forget_sent(struct tcp_conn *conn, size_t n)
-{
-	struct tcp_list *q = &conn->out.sendq;
-	struct tcp_msg *m;
-
-	n += conn->out.send_off;
-	while ((m = q->first) && n >= m->len) {
-		n -= m->len;
-		q->first = m->next;
-		tcp_msg_free(conn->poller, m);
-	}
-	conn->out.send_off = (uint32_t)n;
-}
-
-/* Returns the number of pieces before the first one in a pipe. */
-static unsigned until_pipe(const struct iovec *iov, unsigned n)
-{
-	unsigned i = 0;
-
-	while (i < n && iov[i].iov_base)
-		i++;
-	return i;
-}
-
+/* As many pieces as there are before the first one in a pipe, or that one. */
 static int tcp_send_fill(struct outbox *o, struct outbox_piece *p)
 {
-	struct tcp_conn *conn = tcp_owner_of(o);
+	struct tcp_conn *conn = container_of(o, struct tcp_conn, out.box);
 	uint32_t skip = conn->out.send_off;
 	unsigned n = 0, plain = 0;
 	struct tcp_msg *m;
@@ -106,7 +72,8 @@ static int tcp_send_fill(struct outbox *o, struct outbox_piece *p)
 	for (m = conn->out.sendq.first; m && n + IOVS_A_REPLY <= OUTBOX_IOVS &&
 	     plain == n; m = m->next) {
 		n += reply_iov(m, skip, &p->iov[n]);
-		plain += until_pipe(&p->iov[plain], n - plain);
+		while (plain < n && p->iov[plain].iov_base)
+			plain++;
 		skip = 0;
 	}
 	p->niov = plain;
@@ -118,16 +85,27 @@ static int tcp_send_fill(struct outbox *o, struct outbox_piece *p)
 	return 0;
 }
 
+/* Frees the replies that are sent. */
 static int tcp_send_sent(struct outbox *o, size_t n, bool full)
 {
+	struct tcp_conn *conn = container_of(o, struct tcp_conn, out.box);
+	struct tcp_list *q = &conn->out.sendq;
+	struct tcp_msg *m;
+
 	stat_add(tcp_bytes_out, n);
-	forget_sent(tcp_owner_of(o), n);
+	n += conn->out.send_off;
+	while ((m = q->first) && n >= m->len) {
+		n -= m->len;
+		q->first = m->next;
+		tcp_msg_free(conn->poller, m);
+	}
+	conn->out.send_off = (uint32_t)n;
 	return 0;
 }
 
 static bool tcp_send_claim(struct outbox *o)
 {
-	struct tcp_conn *conn = tcp_owner_of(o);
+	struct tcp_conn *conn = container_of(o, struct tcp_conn, out.box);
 
 	tcp_list_splice(&conn->out.sendq, &conn->out.queue);
 	return conn->out.sendq.first;
@@ -157,7 +135,7 @@ void tcp_send_watch(struct tcp_conn *conn, uint64_t calls, size_t queued)
 
 static void tcp_send_publish(struct outbox *o, size_t n)
 {
-	struct tcp_conn *conn = tcp_owner_of(o);
+	struct tcp_conn *conn = container_of(o, struct tcp_conn, out.box);
 
 	conn->out.queued -= n;
 	tcp_send_check(conn);
@@ -196,7 +174,7 @@ static void finish_lost(struct tcp_conn *conn, struct tcp_msg *m)
 int tcp_reply(struct msg *msg)
 {
 	struct tcp_msg *m = container_of(msg, struct tcp_msg, msg);
-	struct tcp_conn *conn = tcp_conn_of(msg);
+	struct tcp_conn *conn = container_of(msg->xprt, struct tcp_conn, xprt);
 	uint32_t len = msg->head_len + msg->body_len + msg->tail_len;
 
 	assert(msg->head_len + msg->tail_len <= MSG_HEAD_SIZE);
@@ -232,7 +210,7 @@ int tcp_reply(struct msg *msg)
 void tcp_drop(struct msg *msg)
 {
 	struct tcp_msg *m = container_of(msg, struct tcp_msg, msg);
-	struct tcp_conn *conn = tcp_conn_of(msg);
+	struct tcp_conn *conn = container_of(msg->xprt, struct tcp_conn, xprt);
 
 	if (outbox_gathers(&conn->out.box)) {
 		conn->batch.calls++;

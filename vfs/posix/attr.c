@@ -105,12 +105,6 @@ void posix_flags_learn(struct posix_fs *fs)
 		fs->atime = POSIX_ATIME_STRICT;
 }
 
-static bool not_after(const struct timespec *a, const struct timespec *b)
-{
-	return a->tv_sec < b->tv_sec ||
-	       (a->tv_sec == b->tv_sec && a->tv_nsec <= b->tv_nsec);
-}
-
 bool posix_atime_due(struct posix_node *n)
 {
 	enum posix_atime how = atomic_load_explicit(&posix_fs_of(n)->atime,
@@ -123,8 +117,8 @@ bool posix_atime_due(struct posix_node *n)
 	if (fstat_fd(n->fd, &st) < 0)
 		return true;
 	clock_gettime(CLOCK_REALTIME_COARSE, &now);
-	return not_after(&st.st_atim, &st.st_mtim) ||
-	       not_after(&st.st_atim, &st.st_ctim) ||
+	return !posix_is_later(&st.st_atim, &st.st_mtim) ||
+	       !posix_is_later(&st.st_atim, &st.st_ctim) ||
 	       now.tv_sec - st.st_atim.tv_sec >= ATIME_KEEPS_S;
 }
 

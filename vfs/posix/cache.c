@@ -34,11 +34,6 @@ STAT(posix_fds_full, "opens refused because an export had used its share of "
 /* A worker waits so long for the sweep to close a file. */
 #define ROOM_NS		NS_PER_S
 
-static uint64_t key(const struct vfs_handle *h)
-{
-	return hash_bytes(h->data, posix_handle_key(h));
-}
-
 _Thread_local bool posix_makes_room;
 _Thread_local bool posix_sweeps;
 
@@ -68,7 +63,7 @@ struct posix_node *posix_cache_find(struct posix_cache *c,
 	struct posix_node *n = NULL;
 
 	rcu_enter();
-	cds_lfht_lookup(c->hash, key(h), cache_match, h, &iter);
+	cds_lfht_lookup(c->hash, posix_handle_hash(h), cache_match, h, &iter);
 	hash = cds_lfht_iter_get_node(&iter);
 	if (hash) {
 		n = container_of(hash, struct posix_node, hash);
@@ -106,8 +101,8 @@ struct posix_node *posix_cache_enter(struct posix_cache *c,
 	mutex_lock(&c->lock);
 	rcu_enter();
 	rcu_published(PUBLISHED);
-	hash = cds_lfht_add_unique(c->hash, key(&n->handle), cache_match,
-				   &n->handle, &n->hash);
+	hash = cds_lfht_add_unique(c->hash, posix_handle_hash(&n->handle),
+				   cache_match, &n->handle, &n->hash);
 	rcu_exit();
 	if (hash == &n->hash) {
 		vfs_node_get(&n->node);

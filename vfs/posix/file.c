@@ -122,11 +122,15 @@ static int open_to_read(const struct vfs_op *op, struct posix_node *n,
 	return err == -EACCES ? posix_node_closed(n, &st, S_IRUSR) : err;
 }
 
-/* Without waiting for storage: -EAGAIN when not all of it was in memory. */
-static int64_t read_cached(struct posix_fs *fs, int fd, struct cursor *c)
+/* With op->nonblock, without waiting for storage: -EAGAIN when not all of it
+ * was in memory. */
+static int64_t read_some(const struct vfs_op *op, struct posix_fs *fs,
+			 int fd, struct cursor *c)
 {
 	int64_t got;
 
+	if (posix_may_block(op, fs))
+		return move_all(fd, c, 0, preadv2);
 	if (atomic_load_explicit(&fs->no_nowait_read, memory_order_relaxed))
 		return -EAGAIN;
 	got = move_all(fd, c, RWF_NOWAIT, preadv2);
@@ -135,13 +139,6 @@ static int64_t read_cached(struct posix_fs *fs, int fd, struct cursor *c)
 		return -EAGAIN;
 	}
 	return got;
-}
-
-static int64_t read_some(const struct vfs_op *op, struct posix_fs *fs,
-			 int fd, struct cursor *c)
-{
-	return op->nonblock && !fs->ram ? read_cached(fs, fd, c) :
-					   move_all(fd, c, 0, preadv2);
 }
 
 static int read_checked(struct vfs_op *op, struct posix_node *n, int fd)
@@ -298,7 +295,6 @@ static bool may_write(const struct vfs_op *op, const struct posix_fs *fs)
 	       !atomic_load_explicit(&fs->no_nowait_write,
 				     memory_order_relaxed);
 }
-
 
 /* By @fd, which the caller may write through. */
 static int64_t write_by(struct vfs_op *op, struct posix_node *n, int fd,

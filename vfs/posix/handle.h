@@ -37,6 +37,11 @@ static inline uint32_t posix_handle_key(const struct vfs_handle *h)
 	return h->data[0] == 'k' ? h->len - POSIX_HANDLE_HINT : h->len;
 }
 
+static inline uint64_t posix_handle_hash(const struct vfs_handle *h)
+{
+	return hash_bytes(h->data, posix_handle_key(h));
+}
+
 static inline bool posix_handle_same(const struct vfs_handle *a,
 				     const struct vfs_handle *b)
 {

@@ -280,9 +280,9 @@ int posix_open_handle(struct vfs_op *op)
 	struct posix_node *n;
 	int err = 0;
 
-	if (unlikely(posix_covered_is(h)))
-		return posix_covered_open(op);
 	if (unlikely(!posix_handle_valid(h))) {
+		if (posix_covered_is(h))
+			return posix_covered_open(op);
 		stat_inc(posix_bad_handle);
 		return -EBADMSG;
 	}

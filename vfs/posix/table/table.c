@@ -47,7 +47,7 @@ struct pending {
 
 static unsigned bucket(const struct vfs_handle *h)
 {
-	return hash_bytes(h->data, posix_handle_key(h)) % BUCKETS;
+	return posix_handle_hash(h) % BUCKETS;
 }
 
 static int place_index(const struct table_places *ps,

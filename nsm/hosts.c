@@ -8,12 +8,29 @@
 #include <stdlib.h>
 #include <strings.h>
 
+#include "lib/hash.h"
 #include "transport/addr.h"
 #include "transport/socket/socket.h"
+
+_Thread_local uint64_t nsm_steps;
+
+static unsigned chain_of(const struct sockaddr *addr)
+{
+	return (unsigned)(hash_addr(xprt_addr_host(addr).s6_addr) %
+			  NSM_CHAINS);
+}
+
+const struct cds_list_head *nsm_hosts_chain(const struct nsm_hosts *h,
+					    const struct sockaddr *addr)
+{
+	return &h->chain[chain_of(addr)];
+}
 
 void nsm_hosts_init(struct nsm_hosts *h, unsigned max, unsigned max_addr)
 {
 	CDS_INIT_LIST_HEAD(&h->list);
+	for (unsigned i = 0; i < NSM_CHAINS; i++)
+		CDS_INIT_LIST_HEAD(&h->chain[i]);
 	h->count = 0;
 	h->max = max;
 	h->max_addr = max_addr;
@@ -22,6 +39,7 @@ void nsm_hosts_init(struct nsm_hosts *h, unsigned max, unsigned max_addr)
 static void drop(struct nsm_hosts *h, struct nsm_host *host)
 {
 	cds_list_del(&host->link);
+	cds_list_del(&host->near);
 	h->count--;
 	free(host);
 }
@@ -86,6 +104,7 @@ bool nsm_addr_parse(const char *text, struct sockaddr_storage *out)
 
 bool nsm_same_addr(const struct nsm_host *host, const struct sockaddr *addr)
 {
+	nsm_steps++;
 	return xprt_addr_same_host(nsm_addr(host), addr);
 }
 
@@ -104,7 +123,7 @@ struct nsm_host *nsm_hosts_find(struct nsm_hosts *h,
 {
 	struct nsm_host *host;
 
-	cds_list_for_each_entry(host, &h->list, link)
+	cds_list_for_each_entry(host, nsm_hosts_chain(h, who->addr), near)
 		if (host->user == user && nsm_same_host(host, who))
 			return host;
 	return NULL;
@@ -155,7 +174,7 @@ const char *nsm_hosts_meant(const struct nsm_hosts *h, const char *name,
 	struct one_name near = { 0 }, any = { 0 };
 	const struct nsm_host *host;
 
-	cds_list_for_each_entry(host, &h->list, link) {
+	cds_list_for_each_entry(host, nsm_hosts_chain(h, addr), near) {
 		if (host->user || !nsm_same_addr(host, addr))
 			continue;
 		if (names_equal(host->name, name))
@@ -244,6 +263,7 @@ int nsm_hosts_add(struct nsm_hosts *h, const struct rpc_host *who,
 	if (who->local)
 		set_addr(&host->local, who->local);
 	cds_list_add_tail(&host->link, &h->list);
+	cds_list_add_tail(&host->near, &h->chain[chain_of(who->addr)]);
 	h->count++;
 	*out = host;
 	return 0;

@@ -35,6 +35,7 @@
 
 struct nsm_host {
 	struct cds_list_head link;
+	struct cds_list_head near;	/* in its address's chain */
 	struct sockaddr_storage addr;	/* without a port */
 	/* The address of this machine that it calls; family 0: not known. */
 	struct sockaddr_storage local;
@@ -61,8 +62,11 @@ static inline const struct sockaddr *nsm_addr(const struct nsm_host *host)
 	return (const struct sockaddr *)&host->addr;
 }
 
+#define NSM_CHAINS	1024u
+
 struct nsm_hosts {
 	struct cds_list_head list;	/* oldest first */
+	struct cds_list_head chain[NSM_CHAINS];	/* by address */
 	unsigned count;
 	unsigned max, max_addr;		/* of them, and of one address; those
 					 * in a network of IPv6 (/64) have
@@ -71,6 +75,13 @@ struct nsm_hosts {
 
 void nsm_hosts_init(struct nsm_hosts *h, unsigned max, unsigned max_addr);
 void nsm_hosts_fini(struct nsm_hosts *h);
+
+/* The hosts that this thread has compared with an address so far. */
+extern _Thread_local uint64_t nsm_steps;
+/* Those with @addr are in this chain, by their near, oldest first, and few
+ * others: strangers' notices make the server look there. */
+const struct cds_list_head *nsm_hosts_chain(const struct nsm_hosts *h,
+					    const struct sockaddr *addr);
 
 /* A name that a host may have: printable ASCII without '/'. */
 bool nsm_name_ok(const char *name, size_t len);

@@ -15,7 +15,9 @@ static void note_last_state(struct nsm *n, struct nsm_host *host)
 {
 	const struct nsm_host *other;
 
-	cds_list_for_each_entry(other, &n->hosts.list, link)
+	cds_list_for_each_entry(other,
+				nsm_hosts_chain(&n->hosts, nsm_addr(host)),
+				near)
 		if (!other->user && nsm_same_addr(other, nsm_addr(host)) &&
 		    !strcmp(other->name, host->name) &&
 		    nsm_state_is_newer(other->last_state, host->last_state))
@@ -98,7 +100,9 @@ static void forget_addr(struct nsm *n, const struct nsm_host *host)
 
 	if (!n->statd_port || n->stop)
 		return;
-	cds_list_for_each_entry(other, &n->hosts.list, link)
+	cds_list_for_each_entry(other,
+				nsm_hosts_chain(&n->hosts, nsm_addr(host)),
+				near)
 		if (other->monitored && !other->user &&
 		    nsm_same_addr(other, nsm_addr(host)))
 			return;

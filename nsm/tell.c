@@ -151,7 +151,7 @@ static unsigned find_meant(struct nsm *n, const char *name,
 	struct nsm_host *host;
 	unsigned count = 0;
 
-	cds_list_for_each_entry(host, &n->hosts.list, link)
+	cds_list_for_each_entry(host, nsm_hosts_chain(&n->hosts, addr), near)
 		if (count < MAX_NEWS && nsm_same_addr(host, addr) &&
 		    (host->user || (meant && !strcmp(host->name, meant))))
 			out[count++] = host;

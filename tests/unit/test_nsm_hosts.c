@@ -307,3 +307,28 @@ TEST(every_truncation_of_arguments_is_rejected)
 	}
 	ck_assert_uint_eq(a.state, 7);
 }
+
+/* Anybody can send notices. */
+TEST(a_notice_is_compared_with_hosts_of_its_address_alone)
+{
+	struct sockaddr_storage ss;
+	struct nsm_host *host;
+	char addr[32];
+
+	nsm_hosts_init(&hosts, 4096, 64);
+	for (unsigned i = 0; i < 2000; i++) {
+		snprintf(addr, sizeof(addr), "192.0.%u.%u", i / 250, i % 250);
+		ck_assert_int_eq(add("c1", addr, &host), 0);
+	}
+	nsm_steps = 0;
+	ck_assert(nsm_addr_parse("192.0.3.7", &ss));
+	ck_assert_str_eq(nsm_hosts_meant(&hosts, "c1", (struct sockaddr *)&ss),
+			 "c1");
+	ck_assert_ptr_nonnull(nsm_hosts_find(&hosts, &(struct rpc_host){
+		"c1", (struct sockaddr *)&ss, NULL }, false));
+	ck_assert(nsm_addr_parse("198.51.100.7", &ss));
+	ck_assert_ptr_null(nsm_hosts_meant(&hosts, "c1",
+					   (struct sockaddr *)&ss));
+	/* By chance a chain has 2, and more than 32 never. */
+	ck_assert_uint_le(nsm_steps, 3 * 32);
+}

@@ -14,7 +14,7 @@
 
 _Thread_local uint64_t nsm_steps;
 
-static unsigned chain_of(const struct sockaddr *addr)
+static unsigned addr_chain(const struct sockaddr *addr)
 {
 	return (unsigned)(hash_addr(xprt_addr_host(addr).s6_addr) %
 			  NSM_CHAINS);
@@ -23,7 +23,7 @@ static unsigned chain_of(const struct sockaddr *addr)
 const struct cds_list_head *nsm_hosts_chain(const struct nsm_hosts *h,
 					    const struct sockaddr *addr)
 {
-	return &h->chain[chain_of(addr)];
+	return &h->chain[addr_chain(addr)];
 }
 
 void nsm_hosts_init(struct nsm_hosts *h, unsigned max, unsigned max_addr)
@@ -263,7 +263,7 @@ int nsm_hosts_add(struct nsm_hosts *h, const struct rpc_host *who,
 	if (who->local)
 		set_addr(&host->local, who->local);
 	cds_list_add_tail(&host->link, &h->list);
-	cds_list_add_tail(&host->near, &h->chain[chain_of(who->addr)]);
+	cds_list_add_tail(&host->near, &h->chain[addr_chain(who->addr)]);
 	h->count++;
 	*out = host;
 	return 0;

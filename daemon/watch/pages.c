@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/watch/health.h"
 #include "daemon/watch/metrics.h"
 #include "daemon/watch/web.h"
 #include "lib/log.h"
@@ -20,6 +21,7 @@ STAT(web_unserved, "starts without metrics and the status page, because their "
 struct pages {
 	struct report	       *report;		/* borrowed */
 	struct metrics_clients *named;
+	struct health	       *health;
 	struct web	       *web;
 	char			policy[400];	/* of the status page */
 };
@@ -150,7 +152,41 @@ static bool make_status(void *arg, const char *accept, struct web_answer *out)
 	return out->text;
 }
 
+/* ---- for probes */
+
+static bool make_line(const char *line, unsigned status,
+		      struct web_answer *out)
+{
+	int len = asprintf(&out->text, "%s\n", line);
+
+	out->type = "text/plain; charset=utf-8";
+	out->status = status;
+	out->len = len < 0 ? 0 : (size_t)len;
+	return len >= 0;
+}
+
+/* A server that answers this is alive; a restart would not help a file system
+ * that hangs. */
+static bool make_alive_line(void *arg, const char *accept,
+			    struct web_answer *out)
+{
+	return make_line("ok", 0, out);
+}
+
+static bool make_ready_line(void *arg, const char *accept,
+			    struct web_answer *out)
+{
+	struct pages *p = arg;
+	char why[512];
+
+	if (health_is_ready(p->health, p->report, why, sizeof(why)))
+		return make_line("ok", 0, out);
+	return make_line(why, 503, out);
+}
+
 static const struct web_page pages[] = {
+	{ "/healthz", make_alive_line },
+	{ "/readyz", make_ready_line },
 	{ "/", make_page },
 	{ "/status.json", make_status },
 	{ "/metrics", make_metrics },
@@ -163,7 +199,9 @@ static int pages_serve(struct pages *p, struct sockaddr_storage *at)
 	int err;
 
 	p->named = metrics_clients_create(p->report->o->metrics_clients);
-	err = p->named ? web_start(at, pages, p, &p->web) : -ENOMEM;
+	p->health = health_create();
+	err = p->named && p->health ? web_start(at, pages, p, &p->web) :
+	      -ENOMEM;
 	if (!err)
 		xprt_addr_set_port(at, (uint16_t)web_port(p->web));
 	return err;
@@ -204,5 +242,6 @@ void pages_stop(struct pages *p)
 		return;
 	web_stop(p->web);
 	metrics_clients_destroy(p->named);
+	health_destroy(p->health);
 	free(p);
 }

@@ -112,7 +112,7 @@ static enum MHD_Result send_page(struct web *w, struct MHD_Connection *c,
 	MHD_add_response_header(r, "Cache-Control", "no-store");
 	MHD_add_response_header(r, "Vary", "Accept");
 	stat_inc(web_requests);
-	return send_off(c, MHD_HTTP_OK, r);
+	return send_off(c, a.status ? a.status : MHD_HTTP_OK, r);
 }
 
 /* True if @host, of a Host header, is an address or "localhost", with or

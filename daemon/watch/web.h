@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * web - a few pages over HTTP, by libmicrohttpd: metrics and the status page.
+ * web - a few pages over HTTP, by libmicrohttpd: metrics, the status page and
+ * the state for probes.
  *
  * One thread of its own answers GET and HEAD.  A connection has one request; it
  * is closed after some seconds, answered or not, and so many may wait.  A
@@ -23,6 +24,7 @@ struct web_answer {
 	const char	*policy;	/* Content-Security-Policy; borrowed
 					 * while the web is there; NULL: that
 					 * nothing is loaded */
+	unsigned	 status;	/* 0: 200 */
 	char		*text;		/* malloced */
 	size_t		 len;
 };

@@ -165,6 +165,32 @@ TEST(replies_that_wait_for_their_client_are_waited_for)
 	ck_assert(daemon_answers(&d));
 }
 
+/* The status of a page for probes. */
+static unsigned probed(const char *page)
+{
+	char request[64], answer[4096];
+	unsigned status = 0;
+	int len = snprintf(request, sizeof(request), "GET %s HTTP/1.0\r\n\r\n",
+			   page);
+
+	daemon_fetch(daemon_web_port(&d), request, (size_t)len, answer,
+		     sizeof(answer));
+	ck_assert_msg(sscanf(answer, "HTTP/1.%*c %u", &status) == 1, "%s",
+		      answer);
+	return status;
+}
+
+TEST(a_drained_server_is_alive_and_not_ready)
+{
+	ck_assert_uint_eq(probed("/healthz"), 200);
+	ck_assert_uint_eq(probed("/readyz"), 200);
+	ctl_says(&d, "drain", 0, "drained");
+	ck_assert_uint_eq(probed("/healthz"), 200);
+	ck_assert_uint_eq(probed("/readyz"), 503);
+	ctl_says(&d, "resume", 0, "serving");
+	ck_assert_uint_eq(probed("/readyz"), 200);
+}
+
 TEST(a_drain_that_is_not_over_can_be_taken_back)
 {
 	int fd = connect_and_stuff();

@@ -304,6 +304,41 @@ TEST(one_address_can_not_hold_all_connections)
 	ends();
 }
 
+/* True once /readyz has this status line. */
+static bool becomes(const char *status)
+{
+	for (unsigned i = 0; i < 600; i++) {
+		asks("GET", "/readyz", "");
+		if (strstr(out, status))
+			return true;
+		usleep(100000);
+	}
+	return false;
+}
+
+TEST(a_server_is_ready_while_its_exports_answer)
+{
+	char dir[] = "/tmp/gannet-ready-XXXXXX", line[64];
+
+	ck_assert_ptr_nonnull(mkdtemp(dir));
+	snprintf(line, sizeof(line), "--export=%s *(rw,insecure)", dir);
+	starts(line);
+	asks("GET", "/readyz", "");
+	has("HTTP/1.1 200 ");
+	has("\r\n\r\nok\n");
+	ck_assert_int_eq(rmdir(dir), 0);
+	ck_assert(becomes("HTTP/1.1 503 "));
+	has(dir);
+	has(": No such file or directory\n");
+	/* No restart makes a directory. */
+	asks("GET", "/healthz", "");
+	has("HTTP/1.1 200 ");
+	ck_assert_int_eq(mkdir(dir, 0700), 0);
+	ck_assert(becomes("HTTP/1.1 200 "));
+	ck_assert_int_eq(rmdir(dir), 0);
+	ends();
+}
+
 TEST(a_client_that_sends_a_byte_now_and_then_is_cut)
 {
 	static const char line[] = "GET /metrics HTTP/1.1\r\nX: ";

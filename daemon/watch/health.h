@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * health - whether the server is ready: it takes calls, and the directories
+ * that it exports answer.
+ *
+ * A question never waits for a file system: it has each directory looked at by
+ * the crew, and tells of those that have not answered a question before it.
+ */
+#ifndef GANNET_DAEMON_HEALTH_H
+#define GANNET_DAEMON_HEALTH_H
+
+#include "daemon/watch/report.h"
+
+struct health;
+
+/* NULL: no memory. */
+struct health *health_create(void);
+/* Does not wait for directories that hang.  NULL is fine. */
+void health_destroy(struct health *h);
+/* False, with the reason in @why: the server drains, or an export was not
+ * reached yet or has not answered for two seconds.  One thread, which is
+ * registered with RCU. */
+bool health_is_ready(struct health *h, const struct report *r, char *why,
+		     size_t size);
+
+#endif

@@ -27,6 +27,11 @@
  * a time-out. */
 #define PATIENCE	3
 
+/* Of an IPv6 address: a host has any number of addresses in its /64, a customer
+ * of a provider any number of /64s in a /48. */
+#define NETWORK_BYTES	8
+#define SITE_BYTES	6
+
 struct peer {
 	struct memo_entry memo;
 	struct addr	addr;
@@ -153,10 +158,14 @@ static struct peer *create(const struct export_set *set, const struct addr *a)
 {
 	struct peer *peer = calloc(1, sizeof(*peer) + names_size(set));
 
-	if (peer) {
-		peer->memo.key = peer_key(a, set->serial);
-		peer->addr = *a;
+	if (!peer)
+		return NULL;
+	peer->memo.key = peer_key(a, set->serial);
+	if (a->family == AF_INET6) {
+		peer->memo.group[0] = hash_keyed(a->bytes, NETWORK_BYTES);
+		peer->memo.group[1] = hash_keyed(a->bytes, SITE_BYTES);
 	}
+	peer->addr = *a;
 	return peer;
 }
 

@@ -199,12 +199,37 @@ static void empty_buckets(struct memo *m, const struct memo_entry *e)
 	}
 }
 
+/* Drops the answer of the group that expires first, if the group of @e has
+ * @most.  False: it has fewer. */
+static bool bound_group(struct memo *m, const struct memo_entry *e, unsigned i,
+			unsigned most)
+{
+	memo_place *first = NULL, *at;
+	struct memo_entry *x;
+	unsigned n = 0;
+
+	if (!e->group[i] || m->count < most)
+		return false;
+	for (unsigned b = 0; b < BUCKETS; b++)
+		for (at = &m->buckets[b]; (x = atomic_load(at)); at = &x->next)
+			if (x->group[i] == e->group[i] &&
+			    (n++ == 0 || x->expires <
+					 atomic_load(first)->expires))
+				first = at;
+	if (n < most)
+		return false;
+	drop_answer(m, first);
+	return true;
+}
+
 static void keep_answer(struct memo *m, struct memo_entry *e)
 {
 	memo_place *at = find_place(m, &e->key);
 
 	if (atomic_load(at))
 		drop_answer(m, at);
+	if (!bound_group(m, e, 0, m->max - m->max / 4))
+		bound_group(m, e, 1, m->max - m->max / 8);
 	empty_buckets(m, e);
 	at = find_place(m, &e->key);
 	e->free = m->free;

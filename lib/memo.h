@@ -26,6 +26,10 @@ struct memo_key {
 struct memo_entry {
 	struct memo_key	 key;
 	size_t		 bytes;		/* what max_bytes bounds */
+	/* Those with one number here have three quarters of all places, or in
+	 * the second seven eighths: then the one that expires first goes.  0:
+	 * it shares none. */
+	uint64_t	 group[2];
 	_Atomic time_t	 expires;	/* in clock_coarse_s() */
 	/* The memo's: */
 	struct rcu_head	 rcu;

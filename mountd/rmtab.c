@@ -3,7 +3,8 @@
  * rmtab - the list of mounts, for DUMP (RFC 1813 section 5.2.2).
  *
  * It tells an administrator which client mounted which path; nothing depends on
- * it.  So it is bounded: a new entry replaces the oldest.  A separate thread
+ * it.  So it is bounded: a new entry replaces the oldest, of its own host,
+ * network or site if that has its share.  A separate thread
  * replaces the whole file when the list has changed: a worker must not wait for
  * the disk, and while it acts as a caller it may not write there.
  *
@@ -15,12 +16,15 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include <arpa/inet.h>
 #include <urcu/list.h>
 
 #include "lib/file.h"
 #include "lib/log.h"
 #include "lib/stats.h"
+#include "lib/util.h"
 
 STAT(rmtab_dropped, "entries dropped from a full list of mounts");
 STAT(rmtab_bad_line, "malformed lines of the list of mounts");
@@ -28,6 +32,7 @@ STAT(rmtab_save_failed, "failures to write the list of mounts");
 
 struct entry {
 	struct cds_list_head link;
+	struct in6_addr addr;		/* the host's */
 	char	*path;			/* in the same memory */
 	char	 host[];
 };
@@ -60,29 +65,65 @@ static void touch(struct rmtab *t)
 	pthread_cond_signal(&t->changed);
 }
 
-/* Makes room for one more of @host; returns false if the entry is there
- * already. */
-static bool make_entry_room(struct rmtab *t, const char *host, const char *path)
+/* A host with a name, which older files can have, is in no network. */
+static struct in6_addr addr_of(const char *host)
 {
-	struct entry *oldest = NULL;
+	struct in6_addr addr = { .s6_addr = { [10] = 0xff, [11] = 0xff } };
+	char text[INET6_ADDRSTRLEN];
+
+	/* Without its interface, "%eth0". */
+	snprintf(text, sizeof(text), "%.*s", (int)strcspn(host, "%"), host);
+	if (inet_pton(AF_INET, text, &addr.s6_addr[12]) != 1)
+		inet_pton(AF_INET6, text, &addr);
+	return addr;
+}
+
+/* Of an IPv6 address: a /64 and a /48. */
+#define NETWORK_BYTES	8
+#define SITE_BYTES	6
+
+/* Entries that share a bound, and the oldest of them. */
+struct share {
+	unsigned      n, max;
+	struct entry *oldest;
+};
+
+static void count_entry(struct share *s, struct entry *e)
+{
+	if (s->n++ == 0)
+		s->oldest = e;
+}
+
+/* Makes room for one more like @new; returns false if it is there already. */
+static bool make_entry_room(struct rmtab *t, const struct entry *new)
+{
+	/* Of the host, its network, its site, and all. */
+	struct share share[] = {
+		{ .max = t->max_host }, { .max = t->max - t->max / 4 },
+		{ .max = t->max - t->max / 8 }, { .max = t->max },
+	};
+	bool v6 = !IN6_IS_ADDR_V4MAPPED(&new->addr);
 	struct entry *e;
-	unsigned of_host = 0;
 
 	cds_list_for_each_entry(e, &t->entries, link) {
-		if (strcmp(e->host, host) != 0)
-			continue;
-		if (strcmp(e->path, path) == 0)
+		bool same = strcmp(e->host, new->host) == 0;
+
+		if (same && strcmp(e->path, new->path) == 0)
 			return false;
-		if (of_host++ == 0)
-			oldest = e;
+		if (same)
+			count_entry(&share[0], e);
+		if (v6 && memcmp(&e->addr, &new->addr, NETWORK_BYTES) == 0)
+			count_entry(&share[1], e);
+		if (v6 && memcmp(&e->addr, &new->addr, SITE_BYTES) == 0)
+			count_entry(&share[2], e);
+		count_entry(&share[3], e);
 	}
-	if (of_host < t->max_host) {
-		if (t->count < t->max)
-			return true;
-		oldest = cds_list_first_entry(&t->entries, struct entry, link);
-	}
-	drop_entry(t, oldest);
-	stat_inc(rmtab_dropped);
+	for (unsigned i = 0; i < ARRAY_SIZE(share); i++)
+		if (share[i].n >= share[i].max) {
+			drop_entry(t, share[i].oldest);
+			stat_inc(rmtab_dropped);
+			break;
+		}
 	return true;
 }
 
@@ -90,16 +131,18 @@ static void add_entry(struct rmtab *t, const char *host, const char *path)
 {
 	size_t host_size = strlen(host) + 1;
 	size_t path_size = strlen(path) + 1;
-	struct entry *e;
+	struct entry *e = malloc(sizeof(*e) + host_size + path_size);
 
-	if (!make_entry_room(t, host, path))
-		return;
-	e = malloc(sizeof(*e) + host_size + path_size);
 	if (!e)
 		return;
 	memcpy(e->host, host, host_size);
 	e->path = e->host + host_size;
 	memcpy(e->path, path, path_size);
+	e->addr = addr_of(host);
+	if (!make_entry_room(t, e)) {
+		free(e);
+		return;
+	}
 	cds_list_add_tail(&e->link, &t->entries);
 	t->count++;
 	touch(t);

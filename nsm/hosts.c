@@ -209,6 +209,14 @@ static bool in_network(const struct nsm_host *host,
 	return !IN6_IS_ADDR_V4MAPPED(&b) && xprt_addr_same_network(&a, &b);
 }
 
+static bool in_site(const struct nsm_host *host, const struct sockaddr *addr)
+{
+	const struct in6_addr a = xprt_addr_host(nsm_addr(host));
+	const struct in6_addr b = xprt_addr_host(addr);
+
+	return !IN6_IS_ADDR_V4MAPPED(&b) && xprt_addr_same_site(&a, &b);
+}
+
 static bool is_any(const struct nsm_host *host, const struct sockaddr *addr)
 {
 	return true;
@@ -251,7 +259,8 @@ int nsm_hosts_add(struct nsm_hosts *h, const struct rpc_host *who,
 	if (!nsm_name_ok(who->name, size - 1))
 		return -EINVAL;
 	if (!make_host_room(h, who->addr, nsm_same_addr, h->max_addr) ||
-	    !make_host_room(h, who->addr, in_network, h->max / 4 * 3))
+	    !make_host_room(h, who->addr, in_network, h->max / 4 * 3) ||
+	    !make_host_room(h, who->addr, in_site, h->max - h->max / 8))
 		return -EDQUOT;
 	if (!make_host_room(h, who->addr, is_any, h->max))
 		return -ENOSPC;

@@ -70,7 +70,8 @@ struct nsm_hosts {
 	unsigned count;
 	unsigned max, max_addr;		/* of them, and of one address; those
 					 * in a network of IPv6 (/64) have
-					 * three quarters of all */
+					 * three quarters of all, those in a
+					 * site (/48) seven eighths */
 };
 
 void nsm_hosts_init(struct nsm_hosts *h, unsigned max, unsigned max_addr);

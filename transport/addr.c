@@ -89,19 +89,37 @@ bool xprt_addr_is_loopback(const struct sockaddr *sa)
 		host.s6_addr[12] == IN_LOOPBACKNET);
 }
 
-struct in6_addr xprt_addr_network(const struct in6_addr *host)
+static struct in6_addr prefix_of(const struct in6_addr *host, unsigned len)
 {
-	struct in6_addr network = *host;
+	struct in6_addr prefix = *host;
 
 	if (!IN6_IS_ADDR_V4MAPPED(host))
-		memset(&network.s6_addr[8], 0, 8);
-	return network;
+		memset(&prefix.s6_addr[len], 0, sizeof(prefix) - len);
+	return prefix;
+}
+
+struct in6_addr xprt_addr_network(const struct in6_addr *host)
+{
+	return prefix_of(host, 8);
+}
+
+struct in6_addr xprt_addr_site(const struct in6_addr *host)
+{
+	return prefix_of(host, 6);
 }
 
 bool xprt_addr_same_network(const struct in6_addr *a, const struct in6_addr *b)
 {
 	const struct in6_addr one = xprt_addr_network(a);
 	const struct in6_addr two = xprt_addr_network(b);
+
+	return memcmp(&one, &two, sizeof(one)) == 0;
+}
+
+bool xprt_addr_same_site(const struct in6_addr *a, const struct in6_addr *b)
+{
+	const struct in6_addr one = xprt_addr_site(a);
+	const struct in6_addr two = xprt_addr_site(b);
 
 	return memcmp(&one, &two, sizeof(one)) == 0;
 }

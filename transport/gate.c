@@ -94,20 +94,11 @@ static void gate_take(struct xprt_gate_peer **table,
 	}
 }
 
-/* The /48, of which a provider may give one customer as a whole. */
-static struct in6_addr site_of(const struct in6_addr *addr)
-{
-	struct in6_addr site = *addr;
-
-	memset(&site.s6_addr[6], 0, 10);
-	return site;
-}
-
 /* With the lock.  @addr is of IPv6. */
 static int enter_network(struct xprt_gate *g, const struct in6_addr *addr)
 {
 	struct in6_addr network = xprt_addr_network(addr);
-	struct in6_addr site = site_of(addr);
+	struct in6_addr site = xprt_addr_site(addr);
 	unsigned free = g->max - g->count;
 	int err;
 
@@ -124,7 +115,7 @@ static int enter_network(struct xprt_gate *g, const struct in6_addr *addr)
 static void leave_network(struct xprt_gate *g, const struct in6_addr *addr)
 {
 	struct in6_addr network = xprt_addr_network(addr);
-	struct in6_addr site = site_of(addr);
+	struct in6_addr site = xprt_addr_site(addr);
 
 	gate_take(g->networks, &network);
 	gate_take(g->sites, &site);
@@ -170,9 +161,9 @@ int xprt_gate_enter(struct xprt_gate *g, const struct sockaddr *peer)
 	return xprt_gate_enter_host(g, &addr);
 }
 
-void xprt_gate_leave_host(struct xprt_gate *g, const struct in6_addr *host)
+/* With the lock. */
+static void gate_leave(struct xprt_gate *g, const struct in6_addr *host)
 {
-	mutex_lock(&g->lock);
 	assert(g->count > 0);
 	gate_take(g->peers, host);
 	if (!IN6_IS_ADDR_V4MAPPED(host))
@@ -181,6 +172,12 @@ void xprt_gate_leave_host(struct xprt_gate *g, const struct in6_addr *host)
 		fds_count(FDS_CONNS, -1);
 	if (--g->count == 0)
 		pthread_cond_broadcast(&g->none);
+}
+
+void xprt_gate_leave_host(struct xprt_gate *g, const struct in6_addr *host)
+{
+	mutex_lock(&g->lock);
+	gate_leave(g, host);
 	mutex_unlock(&g->lock);
 }
 
@@ -189,6 +186,19 @@ void xprt_gate_leave(struct xprt_gate *g, const struct sockaddr *peer)
 	struct in6_addr addr = xprt_addr_host(peer);
 
 	xprt_gate_leave_host(g, &addr);
+}
+
+bool xprt_gate_has_room(struct xprt_gate *g, const struct sockaddr *peer)
+{
+	struct in6_addr addr = xprt_addr_host(peer);
+	bool room;
+
+	mutex_lock(&g->lock);
+	room = gate_enter(g, &addr) == 0;
+	if (room)
+		gate_leave(g, &addr);
+	mutex_unlock(&g->lock);
+	return room;
 }
 
 unsigned xprt_gate_count(struct xprt_gate *g)

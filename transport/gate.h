@@ -60,6 +60,8 @@ int xprt_gate_enter_host(struct xprt_gate *g, const struct in6_addr *host);
 void xprt_gate_leave_host(struct xprt_gate *g, const struct in6_addr *host);
 /* Uncounts a connection.  It must not use its listener afterwards. */
 void xprt_gate_leave(struct xprt_gate *g, const struct sockaddr *peer);
+/* True if another connection of @peer could enter now. */
+bool xprt_gate_has_room(struct xprt_gate *g, const struct sockaddr *peer);
 unsigned xprt_gate_count(struct xprt_gate *g);
 /* Waits until no connection is left. */
 void xprt_gate_wait(struct xprt_gate *g);

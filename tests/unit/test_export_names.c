@@ -234,6 +234,25 @@ TEST(more_peers_than_are_kept_are_still_served)
 	ck_assert_int_eq(ask_twice("/a", "192.0.0.1"), 0);
 }
 
+/* Any number of addresses of one network, and of one site. */
+TEST_LOOP(addresses_of_one_customer_leave_answers_of_others, 0, 2)
+{
+	static const char *const form[] = { "2001:db8::%x",
+					    "2001:db8:0:%x::1" };
+	struct export_opts opts;
+	char addr[32];
+
+	publish("/a h1 *.example @trusted\n");
+	ck_assert_int_eq(ask_twice("/a", "192.0.2.1"), 0);
+	for (unsigned i = 1; i < 2 * PEERS_MAX; i++) {
+		snprintf(addr, sizeof(addr), form[_i], i);
+		resolve(addr);
+		ck_assert_uint_le(memo_count(table->peers), PEERS_MAX);
+		ck_assert_int_eq(ask("/a", "192.0.2.1", &opts), 0);
+	}
+	ck_assert_int_ne(ask("/a", addr, &opts), -EAGAIN);
+}
+
 TEST(the_system_knows_itself)
 {
 	struct addr here = { .family = AF_INET, .bytes = { 127, 0, 0, 1 } };

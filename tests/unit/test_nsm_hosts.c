@@ -104,6 +104,22 @@ TEST(a_network_of_ipv6_has_three_quarters_of_the_list)
 	ck_assert_uint_eq(hosts.count, 8);
 }
 
+TEST(a_site_of_ipv6_has_seven_eighths_of_the_list)
+{
+	struct nsm_host *host;
+	char addr[32];
+
+	for (unsigned i = 1; i <= 7; i++) {
+		snprintf(addr, sizeof(addr), "2001:db8:0:%x::1", i);
+		ck_assert_int_eq(add("c1", addr, &host), 0);
+		host->monitored = true;
+	}
+	ck_assert_int_eq(add("c1", "2001:db8:0:8::1", &host), -EDQUOT);
+	ck_assert_int_eq(add("c1", "2001:db8:1::1", &host), 0);
+	host->monitored = true;
+	ck_assert_int_eq(add("c1", "192.0.2.1", &host), -ENOSPC);
+}
+
 TEST(text_that_was_cut_off_keeps_its_whole_lines)
 {
 	unsigned lines, n;

@@ -110,6 +110,35 @@ TEST(the_oldest_goes_when_it_is_full)
 	ck_assert_str_eq(list(), "h3:/e ");
 }
 
+static void mount_from(const char *net, unsigned first, unsigned n)
+{
+	char host[64];
+
+	for (unsigned i = first; i < first + n; i++) {
+		snprintf(host, sizeof(host), "%s%x", net, i);
+		rmtab_add(tab, host, "/a");
+	}
+}
+
+/* Three quarters are a network's, seven eighths a site's. */
+TEST(addresses_of_one_customer_leave_room_for_others)
+{
+	reopen(8, 8);
+	rmtab_add(tab, "192.0.2.1", "/a");
+	mount_from("2001:db8::", 1, 100);
+	ck_assert_str_eq(list(), "192.0.2.1:/a 2001:db8::5f:/a "
+			 "2001:db8::60:/a 2001:db8::61:/a 2001:db8::62:/a "
+			 "2001:db8::63:/a 2001:db8::64:/a ");
+	mount_from("2001:db8:0:1::", 1, 2);
+	ck_assert_str_eq(list(), "192.0.2.1:/a 2001:db8::60:/a "
+			 "2001:db8::61:/a 2001:db8::62:/a 2001:db8::63:/a "
+			 "2001:db8::64:/a 2001:db8:0:1::1:/a "
+			 "2001:db8:0:1::2:/a ");
+	rmtab_add(tab, "2001:db8:1::1%lo", "/a");
+	ck_assert_ptr_null(strstr(list(), "192.0.2.1:"));
+	ck_assert_ptr_nonnull(strstr(list(), "2001:db8:1::1%lo:/a "));
+}
+
 TEST(malformed_lines_are_skipped)
 {
 	uint64_t bad = stats_sum_by_name("rmtab_bad_line");

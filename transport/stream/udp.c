@@ -21,6 +21,7 @@
 #include "lib/thread.h"
 #include "lib/util.h"
 #include "transport/clients.h"
+#include "transport/gate.h"
 #include "transport/socket/socket.h"
 #include "transport/stream/stream.h"
 
@@ -28,8 +29,8 @@ STAT(udp_calls, "RPC calls received over UDP");
 STAT(udp_bad_calls, "UDP datagrams dropped: empty, or longer than allowed");
 STAT(udp_dropped_calls, "UDP datagrams dropped for lack of memory");
 STAT(udp_lost_replies, "UDP replies that could not be sent");
-STAT(udp_greedy, "UDP datagrams dropped because their host has too many calls "
-     "in progress");
+STAT(udp_greedy, "UDP datagrams dropped because their host or network has too "
+     "many calls in progress");
 STAT(udp_read_pauses, "times a UDP socket was not read for a while");
 STAT(udp_bytes_in, "bytes received over UDP");
 STAT(udp_bytes_out, "bytes sent over UDP");
@@ -56,7 +57,7 @@ struct udp_call {
 	struct udp_listener	*l;		/* borrowed: its free waits for
 						 * us */
 	struct udp_call		*next;		/* while free */
-	struct cds_list_head	 link;		/* in l->calls, or empty */
+	bool			 entered;	/* its listener's gate */
 	struct sockaddr_storage	 from;		/* the socket's form of the
 						 * peer */
 	socklen_t		 from_len;
@@ -82,8 +83,8 @@ struct udp_listener {
 	pthread_mutex_t		 lock;
 	pthread_cond_t		 none;		/* count fell to 0 */
 	struct udp_call		*free;
-	unsigned		 count;		/* calls in progress, */
-	struct cds_list_head	 calls;		/* and those with a peer */
+	unsigned		 count;		/* calls in progress */
+	struct xprt_gate	 gate;		/* of those with a peer */
 	bool			 paused;
 };
 
@@ -107,8 +108,10 @@ static void udp_last_put(struct xprt *x)
 	struct udp_listener *l = c->l;
 
 	xprt_client_leave(x);
+	if (c->entered)
+		xprt_gate_leave(&l->gate, (struct sockaddr *)&c->from);
+	c->entered = false;
 	mutex_lock(&l->lock);
-	cds_list_del(&c->link);
 	c->next = l->free;
 	l->free = c;
 	l->count--;
@@ -169,19 +172,6 @@ static int udp_reply(struct msg *msg)
 	return err;
 }
 
-/* With the lock: the calls in progress of the host of @from. */
-static uint32_t count_of_host(const struct udp_listener *l,
-			      const struct sockaddr_storage *from)
-{
-	struct udp_call *o;
-	uint32_t n = 0;
-
-	cds_list_for_each_entry(o, &l->calls, link)
-		n += xprt_addr_same_host((struct sockaddr *)&o->from,
-					 (const struct sockaddr *)from);
-	return n;
-}
-
 static bool udp_is_full(struct xprt *x)
 {
 	struct udp_call *c = container_of(x, struct udp_call, xprt);
@@ -189,9 +179,10 @@ static bool udp_is_full(struct xprt *x)
 	bool full;
 
 	mutex_lock(&l->lock);
-	full = l->paused || count_of_host(l, &c->from) >= l->o.max_host_calls;
+	full = l->paused;
 	mutex_unlock(&l->lock);
-	return full;
+	return full ||
+	       !xprt_gate_has_room(&l->gate, (struct sockaddr *)&c->from);
 }
 
 static const struct xprt_ops ops = {
@@ -224,28 +215,22 @@ static struct udp_call *alloc(struct udp_listener *l, bool *full)
 		l->free = c->next;
 	else if (!*full)
 		c = udp_make(l);
-	if (c) {
-		CDS_INIT_LIST_HEAD(&c->link);
+	if (c)
 		l->count++;
-	}
 	mutex_unlock(&l->lock);
 	return c;
 }
 
 /*
- * The datagram of @c has come.  False if its host has its share of the calls
- * in progress: if they hang, the other hosts need the rest.
+ * The datagram of @c has come.  False if its host or network has its share of
+ * the calls in progress: if they hang, the others need the rest.
  */
 static bool udp_enter(struct udp_listener *l, struct udp_call *c)
 {
-	uint32_t n;
+	const struct sockaddr *from = (const struct sockaddr *)&c->from;
 
-	mutex_lock(&l->lock);
-	n = count_of_host(l, &c->from);
-	if (n < l->o.max_host_calls)
-		cds_list_add_tail(&c->link, &l->calls);
-	mutex_unlock(&l->lock);
-	return n < l->o.max_host_calls;
+	c->entered = xprt_gate_enter(&l->gate, from) == 0;
+	return c->entered;
 }
 
 /*
@@ -454,6 +439,7 @@ static void udp_listener_free(struct udp_listener *l)
 		l->free = c->next;
 		free(c);
 	}
+	xprt_gate_fini(&l->gate);
 	pthread_cond_destroy(&l->none);
 	pthread_mutex_destroy(&l->lock);
 	free(l->buf);
@@ -502,7 +488,7 @@ static struct udp_listener *make_listener(const struct xprt_env *env,
 		free(l);
 		return NULL;
 	}
-	CDS_INIT_LIST_HEAD(&l->calls);
+	xprt_gate_init(&l->gate, l->o.max_calls, l->o.max_host_calls);
 	l->base.ops = &listener_ops;
 	l->env = *env;
 	l->loop = env->loops[0];

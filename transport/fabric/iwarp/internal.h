@@ -81,7 +81,7 @@ struct iwarp_conn;
  * thread only.
  */
 struct iwarp_sources {
-	struct cds_list_head   list;
+	struct cds_list_head   list;	/* those of a site together */
 	unsigned	       n;	/* requests of all of them */
 };
 
@@ -99,8 +99,8 @@ void iwarp_sources_init(struct iwarp_sources *all);
 int  iwarp_sources_add(struct iwarp_sources *all, struct iwarp_conn *c);
 /* The request of @c is finished, or given up. */
 void iwarp_sources_remove(struct iwarp_conn *c);
-/* The oldest request of the network that has most; of several networks, of the
- * one that came first.  There are some. */
+/* The oldest request of the network that has most in the site (a /48 of IPv6)
+ * that has most; of several, of the one that came first.  There are some. */
 struct iwarp_conn *iwarp_sources_pick(const struct iwarp_sources *all);
 
 struct iwarp_listener {

@@ -15,18 +15,22 @@ void iwarp_sources_init(struct iwarp_sources *all)
 static struct iwarp_source *find_source(struct iwarp_sources *all,
 					const struct in6_addr *network)
 {
+	struct cds_list_head *after = all->list.prev;
 	struct iwarp_source *s;
 
-	cds_list_for_each_entry(s, &all->list, link)
+	cds_list_for_each_entry(s, &all->list, link) {
 		if (memcmp(&s->network, network, sizeof(*network)) == 0)
 			return s;
+		if (xprt_addr_same_site(&s->network, network))
+			after = &s->link;
+	}
 	s = calloc(1, sizeof(*s));
 	if (!s)
 		return NULL;
 	s->all = all;
 	s->network = *network;
 	CDS_INIT_LIST_HEAD(&s->unfinished);
-	cds_list_add_tail(&s->link, &all->list);
+	cds_list_add(&s->link, after);
 	return s;
 }
 
@@ -60,12 +64,34 @@ void iwarp_sources_remove(struct iwarp_conn *c)
 	free(s);
 }
 
+/* Returns the first source of the site that has most requests. */
+static struct iwarp_source *pick_site(const struct iwarp_sources *all)
+{
+	struct iwarp_source *s, *first = NULL, *best = NULL;
+	unsigned n = 0, most = 0;
+
+	cds_list_for_each_entry(s, &all->list, link) {
+		if (!first || !xprt_addr_same_site(&first->network,
+						   &s->network)) {
+			first = s;
+			n = 0;
+		}
+		n += s->n;
+		if (n > most) {
+			most = n;
+			best = first;
+		}
+	}
+	return best;
+}
+
 struct iwarp_conn *iwarp_sources_pick(const struct iwarp_sources *all)
 {
-	struct iwarp_source *s, *most = NULL;
+	struct iwarp_source *site = pick_site(all), *s, *most = site;
 
 	cds_list_for_each_entry(s, &all->list, link)
-		if (!most || s->n > most->n)
+		if (s->n > most->n &&
+		    xprt_addr_same_site(&s->network, &site->network))
 			most = s;
 	return cds_list_first_entry(&most->unfinished, struct iwarp_conn,
 				    startup.unfinished);

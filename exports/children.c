@@ -17,16 +17,33 @@
 
 STAT(children_opened, "file systems below exports that were opened");
 
-/* False if @set has an entry with the path or the id of @e, opened by that, or
- * has another path for the id of its top.  What an entry with a mountpoint
- * opened is wanted as long as the entry says the same. */
-static bool is_wanted(const struct export_tree *e, const struct export_set *set)
+/* An entry of @set names @e's mount, perhaps by a symbolic link. */
+static bool is_entrys(struct export_table *t, const struct export_set *set,
+		      const struct export_tree *e)
+{
+	const struct export_tree *x;
+
+	for (unsigned i = 0; e->fs->mark && i < set->nentries; i++) {
+		x = tree_of_export(t, set->entries[i]);
+		if (x && x != e && tree_is_mounted(x) &&
+		    x->fs->mark == e->fs->mark)
+			return true;
+	}
+	return false;
+}
+
+/* False if @set has an entry with the path, the id or the mount of @e, opened
+ * by that, or has another path for the id of its top.  What an entry with a
+ * mountpoint opened is wanted as long as the entry says the same. */
+static bool is_wanted(struct export_table *t, const struct export_tree *e,
+		      const struct export_set *set)
 {
 	const struct export *top = export_set_find_id(set, e->top);
 	const struct export *named = export_set_find(set, e->path);
 
 	return top && tree_belongs(e, top) &&
-	       (named == top || (!named && !export_set_find_id(set, e->id)));
+	       (named == top || (!named && !export_set_find_id(set, e->id) &&
+				 !is_entrys(t, set, e)));
 }
 
 /* is_wanted() in the current snapshot. */
@@ -37,7 +54,7 @@ static bool is_wanted_now(struct export_table *t, const struct export_tree *e)
 
 	rcu_enter();
 	set = export_set_now(t);
-	room = set && is_wanted(e, set);
+	room = set && is_wanted(t, e, set);
 	rcu_exit();
 	return room;
 }
@@ -56,7 +73,8 @@ static void close_unused(struct children *c, uint32_t before,
 		struct child *child = atomic_load(&c->slot[i]);
 		struct export_tree *e = child ? atomic_load(&child->tree) :
 						NULL;
-		bool unwanted = e && set && !is_wanted(e, set);
+		bool unwanted = e && set &&
+				!is_wanted(c->table, e, set);
 
 		if (e && (tree_has_moved(e) || (unwanted && force) ||
 			  (!ref_is_shared(&e->ref) &&
@@ -89,6 +107,8 @@ static void keep_children(void *arg)
 	struct children *c = arg;
 	struct closing closing;
 	uint32_t now, idle;
+	/* An entry's mount that comes late takes over from a child. */
+	unsigned came, seen = 0;
 	uint64_t next;
 
 	mutex_lock(&c->lock);
@@ -100,8 +120,13 @@ static void keep_children(void *arg)
 		now = children_now();
 		idle = c->table->idle_s;
 		/* The machine may have started less than that ago. */
-		close_unused(c, now > idle ? now - idle : 0, NULL, false,
-			     &closing);
+		came = atomic_load(&c->table->late_mounts);
+		rcu_enter();
+		close_unused(c, now > idle ? now - idle : 0,
+			     came == seen ? NULL : export_set_now(c->table),
+			     true, &closing);
+		rcu_exit();
+		seen = came;
 		mutex_unlock(&c->lock);
 		closing_end(&closing);
 		mutex_lock(&c->lock);

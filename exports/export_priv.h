@@ -207,6 +207,7 @@ struct export_table {
 
 	int			patience_s;	/* of a publisher; for tests */
 	int			retry_s;	/* of a late mount; for tests */
+	atomic_uint		late_mounts;	/* that came */
 	/* Unused file systems below exports are closed after it; for tests. */
 	_Atomic uint32_t	idle_s;
 	pthread_mutex_t		trees_lock;	/* guards trees, and what of

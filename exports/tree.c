@@ -271,6 +271,8 @@ static bool mount_tree(struct tree *tree)
 	if (late && err == 0)
 		tree->pub.late_ms = clock_ms();
 	atomic_store_explicit(&tree->mounted, err == 0, memory_order_release);
+	if (late && err == 0)
+		atomic_fetch_add(&t->late_mounts, 1);
 	before = tree->failed;
 	tree->failed = err;
 	tree->late = late && err < 0;

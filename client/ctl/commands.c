@@ -64,6 +64,11 @@ static const struct ctl_command commands[] = {
 	{ .name = "trace", .arguments = "[OPTION]...",
 	  .help = "how each call spends its time: trace --help",
 	  .run = ctl_trace },
+	{ .name = "support-bundle", .arguments = "[-w FILE]",
+	  .help = "list, or write, what a question about it needs",
+	  .options =
+	  "  -w FILE               write it; without, it is only listed\n"
+	  "  --socket PATH         its socket\n", .run = run_bundle },
 };
 
 const struct ctl_command *ctl_command(unsigned i)

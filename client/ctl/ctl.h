@@ -70,6 +70,9 @@ int ctl_exports(const struct ctl *c, int n, char **words);
 int ctl_reload(const struct ctl *c, int n, char **words);
 int ctl_reopen(const struct ctl *c, int n, char **words);
 
+/* bundle.c */
+int run_bundle(const struct ctl *c, int argc, char **argv);
+
 /* drain.c */
 int  run_drain(const struct ctl *c, int argc, char **argv);
 void show_drain(const json_t *r);

@@ -25,7 +25,7 @@ _gannetctl()
 		esac
 	done
 	case $prev:$command:$second:$cur in
-	--socket:* | -w:capture:*)
+	--socket:* | -w:capture:* | -w:support-bundle:*)
 		mapfile -t COMPREPLY < <(compgen -f -- "$cur")
 		return ;;
 	--by:*) words='client export procedure' ;;

@@ -94,6 +94,78 @@ static void refuses(const char *request, const char *error)
 		      out);
 }
 
+#define HANDLE	"0123456789abcdef0123456789abcdef00112233"
+
+/* The journal of a server at debug. */
+static void make_journal(void)
+{
+	static char paths[4096];
+	char name[200];
+	FILE *f;
+
+	snprintf(name, sizeof(name), "%s/journalctl", d.dir);
+	f = fopen(name, "w");
+	ck_assert_ptr_nonnull(f);
+	fputs("#!/bin/sh\necho 'handle " HANDLE " is stale'\n"
+	      "echo 'api_token = swordfish'\necho '/srv=1 harmless'\n", f);
+	fclose(f);
+	ck_assert_int_eq(chmod(name, 0700), 0);
+	snprintf(paths, sizeof(paths), "%s:%s", d.dir, getenv("PATH"));
+	setenv("PATH", paths, 1);
+}
+
+TEST(a_support_bundle_is_listed_before_it_is_written)
+{
+	char name[160], line[200], hex[16] = "";
+	unsigned char key[4];
+	struct stat st;
+	FILE *f;
+
+	starts();
+	make_journal();
+	snprintf(name, sizeof(name), "%s/bundle", d.dir);
+	prints("support-bundle", "\nnothing is written without -w FILE\n");
+	ck_assert_int_lt(access(name, F_OK), 0);
+	snprintf(line, sizeof(line), "support-bundle -w %s", name);
+	prints(line, "counters ");
+	ck_assert_int_eq(stat(name, &st), 0);
+	ck_assert_uint_eq(st.st_mode & 0777, 0600);
+	f = fopen(name, "r");
+	out[fread(out, 1, sizeof(out) - 1, f)] = '\0';
+	fclose(f);
+	for (const char *const *part = ARGS("versions", "status", "settings",
+		"exports", "counters", "waits", "log"); *part; part++) {
+		snprintf(line, sizeof(line), "==== %s\n", *part);
+		ck_assert_msg(strstr(out, line), "no %s in %s", *part, out);
+	}
+	ck_assert_ptr_nonnull(strstr(out, "\"mem\""));
+	ck_assert_ptr_nonnull(strstr(out, "/srv=1 harmless"));
+	ck_assert_ptr_null(strstr(out, HANDLE));
+	ck_assert_ptr_null(strstr(out, "swordfish"));
+	snprintf(line, sizeof(line), "%s/state/filehandle.key", d.dir);
+	f = fopen(line, "r");
+	ck_assert_ptr_nonnull(f);
+	ck_assert_uint_eq(fread(key, 1, sizeof(key), f), sizeof(key));
+	fclose(f);
+	snprintf(hex, sizeof(hex), "%02x%02x%02x%02x", key[0], key[1], key[2],
+		 key[3]);
+	ck_assert_ptr_null(strstr(out, hex));
+	/* A file that is there is somebody's. */
+	snprintf(line, sizeof(line), "support-bundle -w %s", name);
+	ck_assert_int_eq(gannetctl(line), 1);
+	ck_assert_ptr_nonnull(strstr(out, "File exists"));
+	ends();
+	ck_assert_int_eq(unlink(name), 0);
+	prints(line, "written to ");
+	f = fopen(name, "r");
+	out[fread(out, 1, sizeof(out) - 1, f)] = '\0';
+	fclose(f);
+	ck_assert_ptr_nonnull(strstr(out, "the server does not answer"));
+	unlink(name);
+	snprintf(line, sizeof(line), "%s/journalctl", d.dir);
+	unlink(line);
+}
+
 TEST(each_command_prints_the_state_of_the_server)
 {
 	char text[64];

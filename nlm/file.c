@@ -315,6 +315,7 @@ static void grant(struct nlm *nlm, struct nlm_file *f, struct nlm_wait *w)
 	h->state = w->state;
 	w->id = nlm->next_grant += NLM_CALL_BACKS;
 	cds_list_add_tail(&w->on_granted, &nlm->granted);
+	nlm_wait_put(w, &nlm->grants);
 	pthread_cond_signal(&nlm->wake);
 	mutex_unlock(&nlm->lock);
 }

@@ -52,13 +52,7 @@ static uint64_t grant_of(uint64_t cookie)
 /* Under nlm->lock.  NULL: the grant is over. */
 static struct nlm_wait *find(struct nlm *nlm, uint64_t cookie)
 {
-	const uint64_t id = grant_of(cookie);
-	struct nlm_wait *w;
-
-	cds_list_for_each_entry(w, &nlm->granted, on_granted)
-		if (w->id == id)
-			return w;
-	return NULL;
+	return nlm_grant_find(nlm->grants, grant_of(cookie));
 }
 
 /* Under nlm->lock: the client has answered the call-back with @cookie. */

@@ -29,7 +29,10 @@ void nlm_wait_put(struct nlm_wait *w, struct nlm_node **to)
 	w->in = to;
 	if (!to)
 		return;
-	w->place.at = to == &w->file->asleep ? &w->at : &w->number;
+	if (w->granted)
+		w->grant = (struct nlm_span){ w->id, w->id, true };
+	w->place.at = w->granted ? &w->grant :
+		      to == &w->file->asleep ? &w->at : &w->number;
 	w->place.owner = w->owner;
 	nlm_tree_add(to, &w->place);
 }
@@ -50,6 +53,11 @@ void nlm_freed_of(const struct nlm_wait *grant)
 		if (w->file == grant->file && w->in == &w->file->asleep &&
 		    nlm_overlap(&w->at, &grant->at))
 			nlm_wait_put(w, &w->file->ready);
+}
+
+struct nlm_wait *nlm_grant_find(struct nlm_node *grants, uint64_t id)
+{
+	return first_wait(grants, &(struct nlm_span){ id, id, true });
 }
 
 static const struct nlm_span every = { .end = NLM_EOF };

@@ -144,7 +144,9 @@ struct nlm_wait {
 	struct cds_list_head	 marked;
 	struct nlm_span		 at;
 	struct nlm_span		 number;	/* in the order of the file's */
-	struct nlm_node		**in;	/* one of the file's trees, or NULL */
+	struct nlm_span		 grant;	/* while granted: the id */
+	struct nlm_node		**in;	/* one of the file's trees, that of
+					 * grants, or NULL */
 	struct nlm_node		 place;	/* there */
 	uint64_t		 since_ms;
 	bool			 dropped;
@@ -346,7 +348,8 @@ bool nlm_wait_keep(struct nlm_wait *w, const struct nlm_span *at);
 void nlm_wait_forget(struct nlm_wait *w);
 
 /* ready.c: which waiters are tried, and which holds and waiters end. */
-/* Puts @w into a tree of its file, or with NULL into none. */
+/* Puts @w into a tree of its file or, while granted, of grants, or with NULL
+ * into none. */
 void nlm_wait_put(struct nlm_wait *w, struct nlm_node **to);
 /* The bytes @at are free, or can be shared: waiters that slept for some of them
  * are ready. */
@@ -356,6 +359,8 @@ void nlm_freed(struct nlm_file *f, const struct nlm_span *at);
 void nlm_freed_of(const struct nlm_wait *grant);
 /* Waiters that the backend refused are ready. */
 void nlm_foreign_ready(struct nlm_file *f);
+/* The granted waiter with @id in the tree @grants, or NULL. */
+struct nlm_wait *nlm_grant_find(struct nlm_node *grants, uint64_t id);
 /* The first waiter to be tried, or NULL. */
 struct nlm_wait *nlm_next_ready(const struct nlm_file *f);
 /* The next turn of the file looks at it. */

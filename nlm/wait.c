@@ -42,8 +42,10 @@ static bool is_grant_in(const struct nlm_wait *w, const struct nlm_file *f,
 /* Under nlm->lock. */
 static void end_telling(struct nlm_wait *w)
 {
-	if (w->granted)
+	if (w->granted) {
 		cds_list_del(&w->on_granted);
+		nlm_wait_put(w, NULL);
+	}
 	w->granted = w->calling = w->told = false;
 	w->answer = NLM_WAIT_NONE;
 	w->tries = 0;

@@ -181,8 +181,10 @@ static void load_wait(const struct model_wait *m)
 				      b, b, m->before[b] == 2 });
 	if (w->granted || w->cut)
 		nlm_wait_put(w, NULL);
-	if (w->granted)
+	if (w->granted) {
 		cds_list_add_tail(&w->on_granted, &nlm.granted);
+		nlm_wait_put(w, &nlm.grants);
+	}
 }
 
 static void load(const struct model_server *s)

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Grants whose clients have not answered, and ends of hosts, in the table of
+ * locks. */
+#include "nlm/table.h"
+
+#include "lib/clock.h"
+#include "tests/unit/runner.h"
+
+#define MANY		2000u
+/* Nodes that two searches in a tree of so many look at. */
+#define FEW		128u
+#define ID(i)		(((uint64_t)(i) + 1) * 256)
+
+static struct nlm_table table;
+static struct nlm_file *file;
+static struct nlm_owner *owner;
+static struct vfs_fs fs;
+
+static void setup(void)
+{
+	static const struct nlm_limits limits = {
+		.hosts = 8, .client_hosts = 2, .waits = 2 * MANY,
+		.client_waits = MANY, .file_waits = MANY,
+	};
+	const struct vfs_handle h = { .len = 1 };
+	const struct nlm_who who = {
+		.addr.s6_addr = { 0xfd, [15] = 1 },
+		.name = (const uint8_t *)"host", .name_len = 4,
+	};
+
+	nlm_table_init(&table, &limits);
+	file = nlm_file_add(&table, &fs, &h);
+	owner = nlm_owner_get(&table, &who);
+}
+
+TEST_CASE(.setup = setup);
+
+TEST(an_answer_finds_its_grant_among_many)
+{
+	struct nlm_node *grants = NULL;
+	struct nlm_wait *w[MANY];
+	uint64_t before;
+
+	for (unsigned i = 0; i < MANY; i++) {
+		const struct nlm_span at = { 2 * i, 2 * i, true };
+
+		w[i] = nlm_wait_add(&table, file, owner, &at);
+		ck_assert_ptr_nonnull(w[i]);
+		nlm_wait_put(w[i], NULL);
+		w[i]->granted = true;
+		w[i]->id = ID(i);
+		nlm_wait_put(w[i], &grants);
+	}
+	for (unsigned i = 0; i < MANY; i++) {
+		before = nlm_steps;
+		ck_assert_ptr_eq(nlm_grant_find(grants, ID(i)), w[i]);
+		ck_assert_ptr_null(nlm_grant_find(grants, ID(i) + 1));
+		ck_assert_uint_le(nlm_steps - before, FEW);
+	}
+	/* One that ends is found no more. */
+	nlm_wait_free(&table, w[7]);
+	ck_assert_ptr_null(nlm_grant_find(grants, ID(7)));
+	ck_assert_ptr_eq(nlm_grant_find(grants, ID(8)), w[8]);
+}
+
+TEST(the_end_of_a_host_is_known_when_it_has_left_the_table)
+{
+	struct in6_addr addr = owner->host->addr;
+	struct nlm_host *host = owner->host;
+	const struct nlm_who who = {
+		.addr = addr, .name = (const uint8_t *)"host", .name_len = 4,
+	};
+	uint64_t came = clock_ns();
+
+	ck_assert(!nlm_table_is_outlived(&table, host, came));
+	host->restart_ns = clock_ns();
+	nlm_owner_tidy(&table, owner);
+	nlm_host_free(&table, host);
+	host = nlm_host_get(&table, &who);
+	ck_assert(nlm_table_is_outlived(&table, host, came));
+	ck_assert(!nlm_table_is_outlived(&table, host, clock_ns() + 1));
+	/* One that was never there. */
+	came = clock_ns();
+	nlm_table_ended(&table, &addr);
+	ck_assert(nlm_table_is_outlived(&table, host, came));
+}

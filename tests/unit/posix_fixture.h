@@ -18,10 +18,8 @@
 
 #include "tests/unit/runner.h"
 #include "tests/unit/vfs_do.h"
-#include "vfs/posix/attr.h"
 #include "vfs/posix/cache.h"
 #include "vfs/posix/change.h"
-#include "vfs/posix/cred.h"
 #include "vfs/posix/handle.h"
 #include "vfs/posix/node.h"
 #include "vfs/posix/ops.h"

@@ -10,11 +10,9 @@
 
 #include "tests/unit/positions.h"
 #include "tests/unit/posix_fixture.h"
-#include "vfs/posix/attr.h"
 #include "vfs/posix/cache.h"
-#include "vfs/posix/cred.h"
 #include "vfs/posix/ops.h"
-#include "vfs/posix/volume.h"
+#include "vfs/posix/mounts.h"
 
 #define MANY 10000
 

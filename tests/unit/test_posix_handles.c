@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include "tests/unit/posix_fixture.h"
-#include "vfs/posix/attr.h"
 #include "vfs/posix/handle.h"
 #include "vfs/posix/ops.h"
 #include "vfs/posix/table/table.h"

@@ -5,7 +5,6 @@
 #include <sys/syscall.h>
 
 #include "tests/unit/posix_fixture.h"
-#include "vfs/posix/attr.h"
 #include "vfs/posix/cache.h"
 #include "vfs/posix/ops.h"
 #include "vfs/posix/table/table.h"

@@ -11,7 +11,7 @@
 /* Counts this thread's questions for attributes. */
 static _Thread_local int asked;
 
-/* In place of the C library's: vfs/posix/fstat.h. */
+/* In place of the C library's: vfs/posix/attr.c. */
 long syscall(long number, ...)
 {
 	static long (*next)(long number, ...);

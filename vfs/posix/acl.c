@@ -8,7 +8,6 @@
  * (perm.c).
  */
 #include "vfs/posix/change.h"
-#include "vfs/posix/cred.h"
 #include "vfs/posix/node.h"
 #include "vfs/posix/ops.h"
 

@@ -3,18 +3,31 @@
 #include "vfs/posix/attr.h"
 #include "vfs/posix/cache.h"
 #include "vfs/posix/cred.h"
-#include "vfs/posix/fstat.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/statvfs.h>
+#include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <time.h>
+#include <unistd.h>
 
 
 /* A day, as the kernel's relatime; less a little for its coarse clock. */
 #define ATIME_KEEPS_S	(24 * 60 * 60 - 1)
+
+/* fstat(2) by its own system call: the C library goes through newfstatat with
+ * an empty path, which costs a fifth more.  Where the kernel's struct stat is
+ * not the library's, it is the library's call. */
+static inline int fstat_fd(int fd, struct stat *st)
+{
+#if defined(__x86_64__) && defined(__LP64__)
+	return syscall(SYS_fstat, fd, st);
+#else
+	return fstat(fd, st);
+#endif
+}
 
 int posix_fstat(int fd, struct stat *st)
 {

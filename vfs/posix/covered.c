@@ -29,7 +29,6 @@
 #include "vfs/posix/kinds.h"
 #include "vfs/posix/mounts.h"
 #include "vfs/posix/node.h"
-#include "vfs/posix/volume.h"
 #include "vfs/helper.h"
 
 #include <errno.h>

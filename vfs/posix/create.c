@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* create - CREATE, MKDIR, SYMLINK, MKNOD. */
-#include "vfs/posix/attr.h"
 #include "vfs/posix/cache.h"
 #include "vfs/posix/change.h"
-#include "vfs/posix/cred.h"
 #include "vfs/posix/node.h"
 #include "vfs/posix/ops.h"
 #include "vfs/posix/table/places.h"

@@ -7,26 +7,6 @@
 #include <stdlib.h>
 #include <time.h>
 
-#define NAMES_BITS	8
-
-struct posix_disk {
-	dev_t		 dev;
-	/* Under disks_lock: */
-	struct posix_disk *next;
-	unsigned	 users;
-
-	_Atomic uint64_t errors;
-	_Atomic uint64_t trusted;	/* errors that are over */
-	/* Names that are being made, by their directory's inode number. */
-	atomic_uint	 names[1 << NAMES_BITS];
-
-	pthread_mutex_t	 lock;
-	/* Under the lock, and all turns of nodes with it: */
-	struct posix_turns whole;
-	struct posix_hold *holds;
-	pthread_cond_t	 freed;		/* one of them ended */
-};
-
 /* A thread that waits for a turn, on its stack. */
 struct posix_waiter {
 	struct posix_waiter *next;
@@ -110,21 +90,6 @@ void posix_fs_failed(struct posix_fs *fs)
 bool posix_disk_doubtful(struct posix_disk *d)
 {
 	return atomic_load(&d->errors) != atomic_load(&d->trusted);
-}
-
-uint64_t posix_disk_errors(struct posix_disk *d)
-{
-	return atomic_load(&d->errors);
-}
-
-void posix_disk_trust(struct posix_disk *d, uint64_t errors)
-{
-	atomic_store(&d->trusted, errors);
-}
-
-struct posix_turns *posix_disk_turns(struct posix_disk *d)
-{
-	return &d->whole;
 }
 
 /*
@@ -234,7 +199,7 @@ int posix_disk_turn(struct posix_disk *d, struct posix_turns *t,
 static atomic_uint *names_of(struct posix_node *dir)
 {
 	return &posix_fs_of(dir)->disk->names[hash_mix(0, dir->ino) >>
-					      (64 - NAMES_BITS)];
+					      (64 - POSIX_NAMES_BITS)];
 }
 
 void posix_names_begin(struct posix_node *dir)

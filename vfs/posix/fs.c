@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* fs - mounts a directory, and finds out its file system's properties. */
-#include "vfs/posix/attr.h"
 #include "vfs/posix/cache.h"
 #include "vfs/posix/covered.h"
-#include "vfs/posix/cred.h"
 #include "vfs/posix/handle.h"
 #include "vfs/posix/kinds.h"
 #include "vfs/posix/mounts.h"
@@ -11,7 +9,6 @@
 #include "vfs/posix/ops.h"
 #include "vfs/posix/own.h"
 #include "vfs/posix/table/places.h"
-#include "vfs/posix/volume.h"
 #include "vfs/quotas.h"
 
 #include <errno.h>

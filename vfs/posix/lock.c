@@ -15,8 +15,6 @@
  * file system without locks, and without privileges where the file's mode says
  * no.  Then the lock is seen by the server's clients only, which is counted.
  */
-#include "vfs/posix/attr.h"
-#include "vfs/posix/cred.h"
 #include "vfs/posix/node.h"
 #include "vfs/posix/ops.h"
 

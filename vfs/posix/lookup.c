@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* lookup - names and handles to nodes. */
-#include "vfs/posix/attr.h"
 #include "vfs/posix/cache.h"
 #include "vfs/posix/covered.h"
-#include "vfs/posix/cred.h"
 #include "vfs/posix/handle.h"
 #include "vfs/posix/node.h"
 #include "vfs/posix/ops.h"

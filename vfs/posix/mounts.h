@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* mounts - what the kernel's list of mounts (/proc/self/mountinfo) says. */
+/* mounts - what the kernel's list of mounts (/proc/self/mountinfo) says, and
+ * names of file systems. */
 #ifndef GANNET_VFS_POSIX_MOUNTS_H
 #define GANNET_VFS_POSIX_MOUNTS_H
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 
 struct posix_mounted {
@@ -27,5 +29,21 @@ bool posix_mounted_by_id(uint64_t id, struct posix_mounted *out);
 bool posix_mounted_by_dev(dev_t dev, struct posix_mounted *out);
 /* False if the list can be read, and has no mount @id. */
 bool posix_mounted_is_there(uint64_t id);
+
+/*
+ * volume.c
+ */
+/* Names the file system, across restarts, whose directory @fd (inode @ino, at
+ * @path) is a root: struct vfs_fs. */
+uint64_t posix_volume(int fd, ino_t ino, const char *path);
+/* Gets the type, inode and mount of what is mounted at @name, or of @dir_fd
+ * with an empty name, without asking its file system. */
+int  posix_stat_mount(int dir_fd, const char *name, struct statx *sx);
+static inline uint64_t posix_mount_id(const struct statx *sx)
+{
+	return sx->stx_mask & STATX_MNT_ID ? sx->stx_mnt_id : 0;
+}
+/* From posix_stat_mount(): struct vfs_fs. */
+uint64_t posix_mark(const struct statx *sx);
 
 #endif

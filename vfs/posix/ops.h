@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* ops - the operations. */
+/* ops - the operations, and what they all need. */
 #ifndef GANNET_VFS_POSIX_OPS_H
 #define GANNET_VFS_POSIX_OPS_H
 
-#include "vfs/posix/posix.h"
+#include "vfs/posix/attr.h"
+#include "vfs/posix/cred.h"
 
 /*
  * setattr.c

@@ -20,9 +20,7 @@
  * system call.  They belong to the handle beside them: either nothing can have
  * changed what the name means, or both are of one file that was opened.
  */
-#include "vfs/posix/attr.h"
 #include "vfs/posix/cache.h"
-#include "vfs/posix/cred.h"
 #include "vfs/posix/handle.h"
 #include "vfs/posix/node.h"
 #include "vfs/posix/ops.h"

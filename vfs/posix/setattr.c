@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* setattr - SETATTR, and the attributes of new files. */
-#include "vfs/posix/attr.h"
 #include "vfs/posix/change.h"
-#include "vfs/posix/cred.h"
 #include "vfs/posix/node.h"
 #include "vfs/posix/opened.h"
 #include "vfs/posix/ops.h"

@@ -149,13 +149,13 @@ static int ask_alive(struct posix_fs *fs, int fd)
 static int whole_now(void *arg)
 {
 	struct job *j = arg;
-	uint64_t errors = posix_disk_errors(j->fs->disk);
+	uint64_t errors = atomic_load(&j->fs->disk->errors);
 	int err = syncfs(j->fd) < 0 ? -errno : ask_writable(j->fs, j->fd);
 
 	if (err == 0)
 		err = ask_alive(j->fs, j->fd);
 	if (err == 0)
-		posix_disk_trust(j->fs->disk, errors);
+		atomic_store(&j->fs->disk->trusted, errors);
 	else
 		posix_fs_failed(j->fs);
 	return err;
@@ -172,7 +172,7 @@ static int sync_whole(struct posix_fs *fs, int fd,
 	if (j.fd < 0)
 		return -EACCES;
 	stat_inc(posix_whole_syncs);
-	return posix_disk_turn(fs->disk, posix_disk_turns(fs->disk),
+	return posix_disk_turn(fs->disk, &fs->disk->whole,
 			       since ? since->disk : POSIX_NOW, whole_now, &j);
 }
 
@@ -245,7 +245,7 @@ struct posix_mark posix_node_mark(struct posix_node *n)
 
 	return (struct posix_mark){
 		.node = atomic_load(&n->turns.failed),
-		.disk = atomic_load(&posix_disk_turns(d)->failed),
+		.disk = atomic_load(&d->whole.failed),
 	};
 }
 

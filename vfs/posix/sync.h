@@ -39,13 +39,13 @@
 #ifndef GANNET_VFS_POSIX_SYNC_H
 #define GANNET_VFS_POSIX_SYNC_H
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
 struct posix_change;
-struct posix_disk;
 struct posix_fs;
 struct posix_node;
 
@@ -65,6 +65,26 @@ struct posix_turns {
 /*
  * disk.c: one file system (st_dev), for all exports that are on it.
  */
+#define POSIX_NAMES_BITS	8
+
+struct posix_disk {
+	dev_t		 dev;
+	/* Under disks_lock: */
+	struct posix_disk *next;
+	unsigned	 users;
+
+	_Atomic uint64_t errors;
+	_Atomic uint64_t trusted;	/* errors that are over */
+	/* Names that are being made, by their directory's inode number. */
+	atomic_uint	 names[1 << POSIX_NAMES_BITS];
+
+	pthread_mutex_t	 lock;
+	/* Under the lock, and all turns of nodes with it: */
+	struct posix_turns whole;	/* of the whole disk */
+	struct posix_hold *holds;
+	pthread_cond_t	 freed;		/* one of them ended */
+};
+
 int  posix_disk_get(dev_t dev, struct posix_disk **out);
 /* A doubtful one is kept, for when the file system is exported again. */
 void posix_disk_put(struct posix_disk *d);
@@ -73,11 +93,6 @@ void posix_disk_put(struct posix_disk *d);
 void posix_fs_failed(struct posix_fs *fs);
 void posix_change_verf(struct posix_fs *fs);
 bool posix_disk_doubtful(struct posix_disk *d);
-/* Returns the number of errors so far; notes that the first @count are over. */
-uint64_t posix_disk_errors(struct posix_disk *d);
-void posix_disk_trust(struct posix_disk *d, uint64_t errors);
-/* Of the whole disk. */
-struct posix_turns *posix_disk_turns(struct posix_disk *d);
 /*
  * Runs @run(@arg) in a turn of @t that began after the call, or lets another
  * thread do that with its own @arg.  0, or the -errno of a turn that failed

@@ -8,15 +8,18 @@
  * from the path.  With it goes the inode of the root, since a bind mount may
  * show any directory.
  */
-#include "vfs/posix/volume.h"
+#include "vfs/posix/mounts.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
+#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
+
+#include "lib/hash.h"
 
 #ifndef XFS_SUPER_MAGIC
 #define XFS_SUPER_MAGIC	0x58465342

@@ -5,11 +5,14 @@
  * /proc/self/cgroup has a line "ID:CONTROLLERS:PATH" for each hierarchy, the
  * one of version 2 without controllers.  /proc/self/mountinfo says where it is
  * mounted, and which of its cgroups that mount begins with: a container sees
- * part of the hierarchy only.  A limit holds for all cgroups below its own, so
- * each one on the way up counts.
+ * part of the hierarchy only.  In a name space of cgroups that kept the mount
+ * of the machine, that root is "/..", or further up, and the names between are
+ * hidden: there the cgroup is looked for.  A limit holds for all cgroups below
+ * its own, so each one on the way up counts.
  */
 #include "lib/machine.h"
 
+#include <dirent.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdbool.h>
@@ -23,6 +26,7 @@
 #define PATH_SIZE	4096
 #define LINE_SIZE	(3 * PATH_SIZE)
 #define MAX_PROCESSORS	65536
+#define MAX_LOOKS	4096
 
 /* ---- one cgroup */
 
@@ -81,6 +85,12 @@ static void limit_by(struct machine *m, const char *dir)
 
 /* ---- finding them */
 
+/* A line of /proc/self/cgroup. */
+struct hierarchy {
+	const char *controllers;	/* "": version 2 */
+	const char *path;
+};
+
 static bool has_word(const char *list, const char *word, size_t len)
 {
 	for (const char *p = list; (p = strstr(p, word)); p++)
@@ -136,49 +146,144 @@ static bool parse_mount(char *line, const char *controllers, char *place,
 	       has_word(super, first, strlen(first));
 }
 
-static bool find_hierarchy(const char *root, const char *controllers,
+/* True if @path begins with "..", as a component. */
+static bool goes_up(const char *path)
+{
+	return strncmp(path, "/..", 3) == 0 &&
+	       (path[3] == '/' || path[3] == '\0');
+}
+
+/* The part of the cgroup's @path below its mount's root, @top.  NULL: it does
+ * not lie there, or a name space hides where. */
+static const char *path_below(const char *path, const char *top)
+{
+	size_t len = strcmp(top, "/") == 0 ? 0 : strlen(top);
+
+	if (strncmp(path, top, len) != 0 || goes_up(path + len) ||
+	    (path[len] != '/' && path[len] != '\0'))
+		return NULL;
+	return path + len;
+}
+
+/* How far the mount's root @top lies above the root of our name space of
+ * cgroups: 2 for "/../..".  0: it does not. */
+static unsigned levels_up(const char *top)
+{
+	unsigned n = 0;
+
+	for (; goes_up(top); top += 3)
+		n++;
+	return *top ? 0 : n;
+}
+
+/* Of the hierarchy's mounts the first that has @path, or else one above our
+ * name space, or else any. */
+static bool find_hierarchy(const char *root, const struct hierarchy *h,
 			   char *place, char *top)
 {
-	char path[PATH_SIZE], line[LINE_SIZE];
-	bool found = false;
+	char path[PATH_SIZE], line[LINE_SIZE], at[PATH_SIZE], from[PATH_SIZE];
+	int best = 0, is;
 	FILE *f;
 
 	snprintf(path, sizeof(path), "%s/proc/self/mountinfo", root);
 	f = fopen(path, "re");
-	while (f && !found && fgets(line, sizeof(line), f))
-		found = parse_mount(line, controllers, place, top);
+	while (f && best < 3 && fgets(line, sizeof(line), f)) {
+		if (!parse_mount(line, h->controllers, at, from))
+			continue;
+		is = path_below(h->path, from) ? 3 : levels_up(from) ? 2 : 1;
+		if (is <= best)
+			continue;
+		best = is;
+		strcpy(place, at);
+		strcpy(top, from);
+	}
+	if (f)
+		fclose(f);
+	return best;
+}
+
+/* ---- ours, where a name space hides how its root is called */
+
+/* True if we are in the cgroup @dir. */
+static bool is_ours(const char *dir)
+{
+	char path[PATH_SIZE + 64];
+	bool found = false;
+	int pid;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/cgroup.procs", dir);
+	f = fopen(path, "re");
+	while (f && !found && fscanf(f, "%d", &pid) == 1)
+		found = pid == getpid();
 	if (f)
 		fclose(f);
 	return found;
 }
 
-/* The part of the cgroup's @path below its mount's root, @top.  A path that is
- * not there, as one that a container can't see, is that of the root. */
-static const char *path_below(const char *path, const char *top)
+static bool append_name(char *dir, size_t len, const char *name)
 {
-	size_t len = strlen(top);
+	return (size_t)snprintf(dir + len, PATH_SIZE - len, "%s", name) <
+	       PATH_SIZE - len;
+}
 
-	if (strcmp(top, "/") == 0)
-		return strncmp(path, "/..", 3) == 0 ? "" : path;
-	if (strncmp(path, top, len) == 0 &&
-	    (path[len] == '/' || path[len] == '\0'))
-		return path + len;
-	return "";
+/* Looks for our cgroup, which has the name @rest in one @levels below @dir, and
+ * puts its path there.  Looks at @most of them. */
+static bool find_ours(char *dir, unsigned levels, const char *rest,
+		      unsigned *most)
+{
+	size_t len = strlen(dir);
+	bool found = false;
+	struct dirent *e;
+	DIR *d;
+
+	if (levels == 0)
+		return append_name(dir, len, rest) && is_ours(dir);
+	d = opendir(dir);
+	while (d && !found && *most > 0 && (e = readdir(d))) {
+		if (e->d_name[0] == '.' || e->d_type != DT_DIR)
+			continue;
+		--*most;
+		found = append_name(dir, len, "/") &&
+			append_name(dir, len + 1, e->d_name) &&
+			find_ours(dir, levels - 1, rest, most);
+	}
+	if (d)
+		closedir(d);
+	if (!found)
+		dir[len] = '\0';
+	return found;
+}
+
+/* ---- */
+
+/* The path of our cgroup, or of the mount's root if it can't be found. */
+static bool find_cgroup(const struct hierarchy *h, const char *top, char *dir)
+{
+	const char *path = strcmp(h->path, "/") == 0 ? "" : h->path;
+	const char *rest = path_below(h->path, top);
+	unsigned levels = levels_up(top), most = MAX_LOOKS;
+
+	if (rest)
+		return append_name(dir, strlen(dir), rest);
+	if (levels && !goes_up(path))
+		find_ours(dir, levels, path, &most);
+	return true;
 }
 
 static void limit_by_all(struct machine *m, const char *root,
-			 const char *controllers, const char *path)
+			 const struct hierarchy *h)
 {
-	char place[PATH_SIZE], top[PATH_SIZE], dir[3 * PATH_SIZE];
-	size_t first;
+	char place[PATH_SIZE], top[PATH_SIZE], dir[PATH_SIZE];
+	size_t first = strlen(root);
 	char *end;
 
-	if (!find_hierarchy(root, controllers, place, top))
+	if (!find_hierarchy(root, h, place, top))
 		return;
-	first = strlen(root) + strlen(place);
-	if ((size_t)snprintf(dir, sizeof(dir), "%s%s%s", root, place,
-			     path_below(path, top)) >= PATH_SIZE)
+	if (!append_name(dir, 0, root) || !append_name(dir, first, place) ||
+	    !find_cgroup(h, top, dir))
 		return;
+	first += strlen(place);
 	do {
 		limit_by(m, dir);
 		end = strrchr(dir + first, '/');
@@ -201,7 +306,8 @@ void machine_limit(const char *root, struct machine *m)
 		if (!cgroup)
 			continue;
 		*cgroup++ = '\0';
-		limit_by_all(m, root, controllers + 1, cgroup);
+		limit_by_all(m, root, &(struct hierarchy){ controllers + 1,
+							   cgroup });
 	}
 	if (f)
 		fclose(f);

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "lib/util.h"
 #include "tests/unit/runner.h"
@@ -133,6 +134,58 @@ TEST(a_path_outside_of_what_is_mounted_is_its_root)
 	has("/proc/self/cgroup", "0::/../../other\n");
 	has("/proc/self/mountinfo", V2);
 	has("/sys/fs/cgroup/memory.max", "268435456\n");
+	is(256 * MIB, 32, MACHINE_NO_LIMIT);
+}
+
+/* The mount that is seen is a cgroup beside ours. */
+TEST(a_path_beside_what_is_mounted_leaves_no_mount)
+{
+	has("/proc/self/cgroup", "0::/../../x\n");
+	has("/proc/self/mountinfo",
+	    "31 23 0:28 /.. /sys/fs/cgroup/y rw - cgroup2 cgroup2 rw\n");
+	has("/sys/fs/cgroup/x/memory.max", "1\n");
+	has("/sys/fs/cgroup/y/memory.max", "268435456\n");
+	is(256 * MIB, 32, MACHINE_NO_LIMIT);
+}
+
+TEST(a_name_may_begin_with_two_dots)
+{
+	has("/proc/self/cgroup", "0::/..a\n");
+	has("/proc/self/mountinfo", V2);
+	has("/sys/fs/cgroup/..a/memory.max", "268435456\n");
+	is(256 * MIB, 32, MACHINE_NO_LIMIT);
+}
+
+/* As after unshare(1) --cgroup: the mount begins two cgroups above the root of
+ * the name space, which mountinfo does not name. */
+TEST(a_name_space_below_the_mount_is_found_by_its_process)
+{
+	char pid[16];
+
+	has("/proc/self/cgroup", "0::/c\n");
+	has("/proc/self/mountinfo",
+	    "31 23 0:28 /../.. /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n");
+	snprintf(pid, sizeof(pid), "%d\n", getpid());
+	has("/sys/fs/cgroup/a/x/c/memory.max", "1\n");
+	has("/sys/fs/cgroup/a/x/c/cgroup.procs", "1\n");
+	has("/sys/fs/cgroup/a/b/memory.max", "268435456\n");
+	has("/sys/fs/cgroup/a/b/c/cgroup.procs", "1\n");
+	is(65536 * MIB, 32, MACHINE_NO_LIMIT);
+	has("/sys/fs/cgroup/a/b/c/cgroup.procs", pid);
+	has("/sys/fs/cgroup/a/b/c/pids.max", "64\n");
+	is(256 * MIB, 32, 64);
+}
+
+TEST(of_several_mounts_the_one_with_our_cgroup_counts)
+{
+	has("/proc/self/cgroup", "0::/a/b\n");
+	has("/proc/self/mountinfo",
+	    "31 23 0:28 /x /mnt/x rw - cgroup2 cgroup2 rw\n"
+	    "32 23 0:28 /.. /mnt/up rw - cgroup2 cgroup2 rw\n"
+	    "33 23 0:28 /a /mnt/a rw - cgroup2 cgroup2 rw\n");
+	has("/mnt/x/memory.max", "1\n");
+	has("/mnt/up/memory.max", "1\n");
+	has("/mnt/a/b/memory.max", "268435456\n");
 	is(256 * MIB, 32, MACHINE_NO_LIMIT);
 }
 

@@ -2,9 +2,6 @@
 /* RPC over UDP. */
 #include "transport/stream/stream.h"
 
-#include <sched.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "lib/stats.h"
@@ -236,62 +233,6 @@ TEST(a_host_with_its_share_of_the_calls_is_full_and_no_other)
 	x = fx_held_xprt();
 	ck_assert(!x->ops->is_full(x));
 	close(fd);
-}
-
-/* A separate network, whose machine has all addresses of 2001:db8::/32. */
-static bool enter_network(void)
-{
-	return unshare(CLONE_NEWNET) == 0 &&
-	       system("ip link set lo up && "
-		      "ip -6 addr add 2001:db8:ffff::1/128 dev lo nodad && "
-		      "ip -6 route add local 2001:db8::/32 dev lo && "
-		      "echo 1 >/proc/sys/net/ipv6/ip_nonlocal_bind") == 0;
-}
-
-/* One call of each of the @n addresses that @form has. */
-static void hang_from(const char *form, unsigned n)
-{
-	struct sockaddr_storage to = fx_addr("2001:db8:ffff::1", fx_port());
-	char host[64];
-
-	for (unsigned i = 1; i <= n; i++) {
-		struct sockaddr_storage from;
-		int fd = socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-
-		snprintf(host, sizeof(host), form, i);
-		from = fx_addr(host, 0);
-		ck_assert_int_eq(bind(fd, (struct sockaddr *)&from,
-				      sizeof(struct sockaddr_in6)), 0);
-		ck_assert_int_eq(connect(fd, (struct sockaddr *)&to,
-					 sizeof(struct sockaddr_in6)), 0);
-		ask(fd, i, FX_HOLD, 0, 40);
-		close(fd);
-	}
-}
-
-/* Three quarters of the places hang for a network, and seven eighths for a site
- * in all. */
-TEST(a_network_whose_calls_hang_leaves_room_for_others)
-{
-	struct udp_options o = { .max_calls = 64 };
-	int fd;
-
-	if (!enter_network()) {
-		fprintf(stderr, "no network can be made here\n");
-		return;
-	}
-	listen_udp("2001:db8:ffff::1", &o);
-	hang_from("2001:db8::%x", 80);
-	EVENTUALLY(stats_sum_by_name("udp_greedy") == 32);
-	ck_assert_uint_eq(fx_held(), 48);
-	hang_from("2001:db8:0:%x::1", 20);
-	EVENTUALLY(stats_sum_by_name("udp_greedy") == 44);
-	ck_assert_uint_eq(fx_held(), 56);
-	fd = client("2001:db8:ffff::1");
-	ask(fd, 1, FX_ECHO, 0, 40);
-	ck_assert_int_eq(answer(fd, 1, FX_ECHO, 40), 40);
-	close(fd);
-	fx_release(false);
 }
 
 TEST(stop_answers_what_was_taken)

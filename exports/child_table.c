@@ -184,7 +184,6 @@ void children_free(struct children *c)
 			free(child->path);
 		free(child);
 	}
-	pthread_cond_destroy(&c->wake);
 	pthread_mutex_destroy(&c->lock);
 	free(c);
 }
@@ -198,7 +197,6 @@ int children_create(struct export_table *t, struct children **out)
 		return -ENOMEM;
 	c->table = t;
 	pthread_mutex_init(&c->lock, NULL);
-	pthread_cond_init(&c->wake, NULL);
 	err = child_record_open(t->state_dir, KNOWN_MAX / 2, child_from_record,
 				c, &c->record);
 	if (err < 0)

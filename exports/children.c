@@ -102,36 +102,25 @@ void children_close(struct children *c, const struct export_set *set,
 	closing_end(&closing);
 }
 
-static void keep_children(void *arg)
+static uint64_t keep_children(struct crew_job *job)
 {
-	struct children *c = arg;
-	struct closing closing;
-	uint32_t now, idle;
+	struct children *c = container_of(job, struct children, keeper);
 	/* An entry's mount that comes late takes over from a child. */
-	unsigned came, seen = 0;
-	uint64_t next;
+	const unsigned came = atomic_load(&c->table->late_mounts);
+	uint32_t now = children_now(), idle = c->table->idle_s;
+	struct closing closing = { .n = 0 };
 
 	mutex_lock(&c->lock);
-	while (!c->stops) {
-		next = clock_ns() + LOOK_S * 1ull * NS_PER_S;
-		if (cond_wait_until(&c->wake, &c->lock, next))
-			continue;
-		closing.n = 0;
-		now = children_now();
-		idle = c->table->idle_s;
-		/* The machine may have started less than that ago. */
-		came = atomic_load(&c->table->late_mounts);
-		rcu_enter();
-		close_unused(c, now > idle ? now - idle : 0,
-			     came == seen ? NULL : export_set_now(c->table),
-			     true, &closing);
-		rcu_exit();
-		seen = came;
-		mutex_unlock(&c->lock);
-		closing_end(&closing);
-		mutex_lock(&c->lock);
-	}
+	rcu_enter();
+	/* The machine may have started less than that ago. */
+	close_unused(c, now > idle ? now - idle : 0,
+		     came == c->came ? NULL : export_set_now(c->table), true,
+		     &closing);
+	rcu_exit();
+	c->came = came;
 	mutex_unlock(&c->lock);
+	closing_end(&closing);
+	return clock_ns() + LOOK_S * 1ull * NS_PER_S;
 }
 
 /* ---- opening */
@@ -197,10 +186,11 @@ static int opening_begin(struct children *c, uint32_t top, const char *path,
 	if (!o)
 		return -ENOMEM;
 	if (!c->has_keeper) {
-		err = thread_start(&c->keeper, "children", keep_children, c);
+		err = crew_job_init(&c->keeper, keep_children, "children");
 		if (err < 0)
 			goto fail;
 		c->has_keeper = true;
+		crew_run(&c->keeper);
 	}
 	err = open_export(c->table, top, path, &o->tree);
 	if (err < 0)
@@ -483,12 +473,8 @@ void children_destroy(struct children *c)
 {
 	struct closing closing = { .n = 0 };
 
-	mutex_lock(&c->lock);
-	c->stops = true;
-	pthread_cond_signal(&c->wake);
-	mutex_unlock(&c->lock);
 	if (c->has_keeper)
-		pthread_join(c->keeper, NULL);
+		crew_cancel(&c->keeper);
 	for (int i = 0; i < CHILD_SLOTS; i++) {
 		struct child *child = atomic_load(&c->slot[i]);
 

@@ -5,6 +5,7 @@
 
 #include "exports/child_record.h"
 #include "exports/children.h"
+#include "lib/crew.h"
 
 #define CHILD_SLOTS	4096		/* a power of two */
 #define CHILD_OPEN_MAX	256
@@ -23,11 +24,11 @@ struct children {
 	struct child *_Atomic slot[CHILD_SLOTS];
 
 	pthread_mutex_t	 lock;		/* guards the rest, and child->tree */
-	pthread_cond_t	 wake;
 	unsigned	 known;
 	struct opening	*opening;
-	pthread_t	 keeper;
-	bool		 has_keeper, stops;
+	struct crew_job	 keeper;
+	bool		 has_keeper;
+	unsigned	 came;		/* mounts that the keeper knows */
 };
 
 /* Exports that are to be put. */

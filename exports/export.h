@@ -224,7 +224,7 @@ void export_resolve(struct export_table *t, const struct sockaddr *peer);
 /*
  * Looks up the hosts and netgroups that the table names, and warns of those
  * that are not known: they are nobody.  @wait: does so now, and may block for
- * long; else on a thread of its own, which may outlive the table.
+ * long; else in a job of the crew, which may outlive the table.
  */
 void export_check_names(struct export_table *t, bool wait);
 /* Never blocks: after the last one a thread of the export's unmounts it. */

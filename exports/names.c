@@ -4,21 +4,24 @@
  * know.
  *
  * The name service may take long, and the server must not wait for it.  So a
- * thread asks, with a copy of the names.  Nobody waits for that thread either,
- * and the table may go meanwhile.
+ * job of the crew asks, with a copy of the names, and the table may go
+ * meanwhile.
  */
 #include "exports/export_priv.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/crew.h"
 #include "lib/log.h"
+#include "lib/util.h"
 
 /* After so many names in a row that it can't tell of, the name service is not
  * asked for more: each takes a time-out. */
 #define PATIENCE	3
 
 struct name_list {
+	struct crew_job	job;
 	struct resolver r;
 	unsigned	n;
 	struct name {
@@ -80,9 +83,9 @@ static int name_is_known(const struct name_list *l, const struct name *name)
 	return l->r.has_addr(name->text, NULL);
 }
 
-static void ask_names(void *arg)
+static uint64_t ask_names(struct crew_job *job)
 {
-	struct name_list *l = arg;
+	struct name_list *l = container_of(job, struct name_list, job);
 	unsigned silent = 0;
 
 	for (unsigned i = 0; i < l->n && silent < PATIENCE; i++) {
@@ -100,18 +103,18 @@ static void ask_names(void *arg)
 				 ", nor may the names behind it be" : "");
 	}
 	name_list_free(l);
+	return CREW_GONE;
 }
 
 void names_check(const struct export_set *set, const struct resolver *r,
 		 bool wait)
 {
 	struct name_list *l = copy_names(set, r);
-	pthread_t thread;
 
 	if (!l)
 		return;
-	if (wait || thread_start(&thread, "names", ask_names, l) < 0)
-		ask_names(l);
+	if (wait || crew_job_init(&l->job, ask_names, "names") < 0)
+		ask_names(&l->job);
 	else
-		pthread_detach(thread);
+		crew_run(&l->job);
 }

@@ -4,7 +4,7 @@
  *
  * It tells an administrator which client mounted which path; nothing depends on
  * it.  So it is bounded: a new entry replaces the oldest, of its own host,
- * network or site if that has its share.  A separate thread
+ * network or site if that has its share.  A job of the crew
  * replaces the whole file when the list has changed: a worker must not wait for
  * the disk, and while it acts as a caller it may not write there.
  *
@@ -21,6 +21,7 @@
 #include <arpa/inet.h>
 #include <urcu/list.h>
 
+#include "lib/crew.h"
 #include "lib/file.h"
 #include "lib/log.h"
 #include "lib/stats.h"
@@ -41,14 +42,12 @@ struct rmtab {
 	char		*file;		/* NULL: not kept */
 	unsigned	 max;
 	unsigned	 max_host;
-	pthread_t	 saver;		/* with file */
+	struct crew_job	 saver;		/* with file */
 
 	pthread_mutex_t	 lock;		/* guards all below */
-	pthread_cond_t	 changed;
 	struct cds_list_head entries;	/* oldest first */
 	unsigned	 count;
 	bool		 dirty;
-	bool		 stop;
 };
 
 static void drop_entry(struct rmtab *t, struct entry *e)
@@ -62,7 +61,8 @@ static void drop_entry(struct rmtab *t, struct entry *e)
 static void touch(struct rmtab *t)
 {
 	t->dirty = true;
-	pthread_cond_signal(&t->changed);
+	if (t->file)
+		crew_run(&t->saver);
 }
 
 /* A host with a name, which older files can have, is in no network. */
@@ -245,9 +245,9 @@ static void load_line(struct rmtab *t, char *line)
 	add_entry(t, line, path);
 }
 
-static int load_entries(struct rmtab *t)
+static int load_entries(struct rmtab *t, const char *file)
 {
-	FILE *f = fopen(t->file, "re");
+	FILE *f = fopen(file, "re");
 	char *line = NULL;
 	size_t size = 0;
 	int err = 0;
@@ -289,9 +289,11 @@ static char *format(struct rmtab *t, size_t *len)
 static void save(struct rmtab *t)
 {
 	size_t len = 0;
-	char *text = format(t, &len);
 	int err = -ENOMEM;
+	char *text;
 
+	mutex_lock(&t->lock);
+	text = format(t, &len);
 	t->dirty = false;
 	mutex_unlock(&t->lock);
 	if (text)
@@ -302,21 +304,12 @@ static void save(struct rmtab *t)
 			    strerror(-err));
 	}
 	free(text);
-	mutex_lock(&t->lock);
 }
 
-static void saver_run(void *arg)
+static uint64_t saver_run(struct crew_job *job)
 {
-	struct rmtab *t = arg;
-
-	mutex_lock(&t->lock);
-	while (t->dirty || !t->stop) {
-		if (t->dirty)
-			save(t);
-		else
-			pthread_cond_wait(&t->changed, &t->lock);
-	}
-	mutex_unlock(&t->lock);
+	save(container_of(job, struct rmtab, saver));
+	return CREW_IDLE;
 }
 
 static void clear(struct rmtab *t)
@@ -325,7 +318,6 @@ static void clear(struct rmtab *t)
 
 	cds_list_for_each_entry_safe(e, next, &t->entries, link)
 		drop_entry(t, e);
-	pthread_cond_destroy(&t->changed);
 	pthread_mutex_destroy(&t->lock);
 	free(t->file);
 	free(t);
@@ -333,17 +325,14 @@ static void clear(struct rmtab *t)
 
 static int open_file(struct rmtab *t, const char *file)
 {
-	int err;
+	int err = load_entries(t, file);
 
-	t->file = strdup(file);
-	if (!t->file)
-		return -ENOMEM;
-	err = load_entries(t);
 	if (err < 0) {
 		log_err("can't read %s: %s", file, strerror(-err));
 		return err;
 	}
-	return thread_start(&t->saver, "rmtab", saver_run, t);
+	t->file = strdup(file);
+	return t->file ? crew_job_init(&t->saver, saver_run, "rmtab") : -ENOMEM;
 }
 
 int rmtab_open(const struct rmtab_config *config, struct rmtab **out)
@@ -357,7 +346,6 @@ int rmtab_open(const struct rmtab_config *config, struct rmtab **out)
 	t->max_host = config->max_host;
 	CDS_INIT_LIST_HEAD(&t->entries);
 	pthread_mutex_init(&t->lock, NULL);
-	pthread_cond_init(&t->changed, NULL);
 	if (config->path)
 		err = open_file(t, config->path);
 	if (err < 0) {
@@ -371,11 +359,9 @@ int rmtab_open(const struct rmtab_config *config, struct rmtab **out)
 void rmtab_close(struct rmtab *t)
 {
 	if (t->file) {
-		mutex_lock(&t->lock);
-		t->stop = true;
-		pthread_cond_signal(&t->changed);
-		mutex_unlock(&t->lock);
-		pthread_join(t->saver, NULL);
+		crew_cancel(&t->saver);
+		if (t->dirty)
+			save(t);
 	}
 	clear(t);
 }

@@ -411,6 +411,14 @@ int main(int argc, char **argv)
 	}
 	log_threshold = o.log_level;
 	log_open(o.log_to, NULL);
+	/* Files are opened again by their descriptors' names there: without it
+	 * all handles would be stale. */
+	if (access("/proc/self/fd", X_OK) < 0) {
+		log_err("there is no /proc, which the server needs: mount it "
+			"(mount -t proc proc /proc)");
+		options_fini(&o);
+		return EXIT_FAILURE;
+	}
 	if (o.check) {
 		status = run_check(&o);
 		options_fini(&o);

@@ -320,6 +320,18 @@ static enum options_result read_arguments(int argc, char **argv,
 	return OPTIONS_WRONG;
 }
 
+/* True if @args has --bind a second time, before @i: the last one would hide an
+ * address where the administrator means to listen. */
+static bool is_second_bind(const struct argument *args, unsigned i)
+{
+	if (strcmp(args[i].row->name, "bind") != 0)
+		return false;
+	for (unsigned k = 0; k < i; k++)
+		if (args[k].row == args[i].row)
+			return true;
+	return false;
+}
+
 /* Gives @o the arguments of options that gannet.conf has too, or the others.
  * 0 or -errno, with the reason in *@why. */
 static int give_arguments(struct options *o, const struct argument *args,
@@ -331,7 +343,9 @@ static int give_arguments(struct options *o, const struct argument *args,
 
 		if (!row->section == in_files)
 			continue;
-		wrong = option_give(o, row, value, true);
+		wrong = is_second_bind(args, i) ? "it is given twice: the "
+			"server listens on one address, or on all without it" :
+			option_give(o, row, value, true);
 		if (!wrong)
 			continue;
 		if (asprintf(why, "--%s%s%s: %s", row->name, value ? " " : "",

@@ -104,6 +104,8 @@ TEST(a_wrong_option_says_what_was_expected_and_exits_2)
 	fails(2, "--state-dir : expected a directory", ARGS("--state-dir", ""));
 	fails(2, "--bind foo: expected an IPv4 or IPv6 address",
 	      ARGS("--bind", "foo"));
+	fails(2, "--bind 127.0.0.2: it is given twice",
+	      ARGS(MEM, "--bind", "127.0.0.1", "--bind", "127.0.0.2"));
 	fails(2, "--bind 127.0.0.1:2049: expected", ARGS("--bind",
 	      "127.0.0.1:2049"));
 	fails(2, "option '--port' requires", ARGS("--port"));

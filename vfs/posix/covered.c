@@ -149,7 +149,7 @@ int posix_covered_bare(struct posix_fs *fs, struct posix_node *dir)
 	close(bare);
 	if (root < 0)
 		return -errno;
-	fd = posix_handle_open_in(root, &dir->handle);
+	fd = posix_handle_open(root, &dir->handle);
 	close(root);
 	return fd;
 }
@@ -165,7 +165,7 @@ int posix_covered_back(struct posix_fs *fs, int fd)
 	if (err == 0 && posix_handle_is_root(&h))
 		return fd;
 	close(fd);
-	return err < 0 ? err : posix_handle_open(fs, &h);
+	return err < 0 ? err : posix_handle_open(fs->mount_fd, &h);
 }
 
 static int handle_below(struct posix_node *dir, const char *name,

@@ -217,7 +217,7 @@ int posix_handle_peek(struct posix_fs *fs, int dir_fd,
 	return err;
 }
 
-int posix_handle_open_in(int mount_fd, const struct vfs_handle *h)
+int posix_handle_open(int mount_fd, const struct vfs_handle *h)
 {
 	union kernel_handle k;
 	int fd;
@@ -233,11 +233,6 @@ int posix_handle_open_in(int mount_fd, const struct vfs_handle *h)
 		return fd;
 	/* EINVAL, ENOENT: the file system can't make sense of it any more. */
 	return errno == EINVAL || errno == ENOENT ? -ESTALE : -errno;
-}
-
-int posix_handle_open(const struct posix_fs *fs, const struct vfs_handle *h)
-{
-	return posix_handle_open_in(fs->mount_fd, h);
 }
 
 bool posix_handle_can_be(int fd)

@@ -18,10 +18,9 @@ int  posix_handle_of_name(const struct posix_fs *fs, int dir_fd,
 /* The handle of @name in @dir_fd, to compare with; its ino may be lacking. */
 int  posix_handle_peek(struct posix_fs *fs, int dir_fd,
 		       const char *name, struct vfs_handle *h);
-/* An O_PATH descriptor, or -errno. */
-int  posix_handle_open(const struct posix_fs *fs, const struct vfs_handle *h);
-/* The same in the mount that @mount_fd, not O_PATH, is in. */
-int  posix_handle_open_in(int mount_fd, const struct vfs_handle *h);
+/* An O_PATH descriptor in the mount that @mount_fd, not O_PATH, is in; or
+ * -errno. */
+int  posix_handle_open(int mount_fd, const struct vfs_handle *h);
 bool posix_handle_valid(const struct vfs_handle *h);
 /* The inode number in it; 0 for the root's. */
 uint64_t posix_handle_ino(const struct vfs_handle *h);

@@ -186,9 +186,9 @@ int posix_node_open(struct posix_fs *fs, const struct vfs_handle *h,
 	fd = posix_cache_room(&fs->cache);
 	if (fd < 0)
 		return fd;
-	fd = posix_handle_open(fs, h);
+	fd = posix_handle_open(fs->mount_fd, h);
 	if (fd < 0 && posix_open_again(fs, fd))
-		fd = posix_handle_open(fs, h);
+		fd = posix_handle_open(fs->mount_fd, h);
 	if (fd < 0)
 		return posix_open_error(fd);
 	err = posix_fstat(fd, &st);

@@ -493,13 +493,6 @@ static void table_destroy(struct posix_table *t)
 	free(t);
 }
 
-static void init_locks(struct posix_table *t)
-{
-	pthread_mutex_init(&t->rolls.lock, NULL);
-	pthread_mutex_init(&t->lock, NULL);
-	pthread_mutex_init(&t->flushing, NULL);
-}
-
 int posix_table_open(const char *dir, uint64_t id, struct posix_table **out)
 {
 	struct posix_table *t = calloc(1, sizeof(*t));
@@ -508,7 +501,9 @@ int posix_table_open(const char *dir, uint64_t id, struct posix_table **out)
 	if (!t)
 		return err;
 	t->journal.fd[0] = t->journal.fd[1] = -1;
-	init_locks(t);
+	pthread_mutex_init(&t->rolls.lock, NULL);
+	pthread_mutex_init(&t->lock, NULL);
+	pthread_mutex_init(&t->flushing, NULL);
 	t->active = calloc(1, sizeof(*t->active));
 	if (t->active)
 		err = dir ? open_kept(t, dir, id) : open_private(t);

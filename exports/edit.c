@@ -296,12 +296,17 @@ static void tell_rules_of(const struct export *e,
 		       void (*fn)(void *arg, const struct export_rule *rule),
 		       void *arg)
 {
+	bool away = e->id_taken || (e->tree && !tree_is_mounted(e->tree));
+	char *why = NULL;
+
+	if (e->id_taken)
+		why = strdup("another export has its file system id");
+	else if (away)
+		why = tree_failure(e->tree);
 	for (unsigned i = 0; i < e->nclients; i++) {
 		struct export_rule rule = {
 			e->path, e->clients[i].text, "", &e->clients[i].opts,
-			e->clients[i].where, e->backend->name,
-			e->id_taken ||
-			(e->tree && !tree_is_mounted(e->tree)),
+			e->clients[i].where, e->backend->name, away, why,
 		};
 		char *options = NULL;
 		size_t len;
@@ -316,6 +321,7 @@ static void tell_rules_of(const struct export *e,
 		fn(arg, &rule);
 		free(options);
 	}
+	free(why);
 }
 
 void export_walk_rules(struct export_table *t,

@@ -256,6 +256,7 @@ struct export_rule {
 	const char *where;	/* "FILE:LINE", or the name of an argument */
 	const char *kind;	/* of the path's file system: "posix", ... */
 	bool	    is_away;	/* that was not reached yet; its clients wait */
+	const char *why;	/* ... and why, or NULL: it does not answer */
 };
 
 /* Calls @fn for each rule, by paths; @rule is borrowed for the call.  Any

@@ -364,6 +364,8 @@ bool tree_belongs(const struct export_tree *e, const struct export *top);
 bool tree_has_moved(const struct export_tree *e);
 /* May e->fs be used?  Once it may, it may as long as @e is counted. */
 bool tree_is_mounted(const struct export_tree *e);
+/* Why @e's last mount failed, in words, or NULL: to be freed. */
+char *tree_failure(const struct export_tree *e);
 
 /* export.c */
 /*

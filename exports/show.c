@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "lib/rcu.h"
@@ -59,7 +60,7 @@ static bool get_fsid(struct export_table *t, const struct export *e,
 	return mounted;
 }
 
-/* False: it does not answer. */
+/* False: it is not mounted. */
 static bool show_state(struct export_table *t, const struct export *e,
 		       FILE *out)
 {
@@ -67,6 +68,7 @@ static bool show_state(struct export_table *t, const struct export *e,
 			      children_find(t->children, e->id) : NULL;
 	int err = child ? children_open(t->children, child) : 0;
 	uint64_t fsid;
+	char *why;
 
 	if (e->id_taken) {
 		fprintf(out, ", and is not exported: another export has its "
@@ -76,7 +78,12 @@ static bool show_state(struct export_table *t, const struct export *e,
 	if (get_fsid(t, e, &fsid)) {
 		fprintf(out, ", with the fsid 0x%016" PRIx64, fsid);
 	} else if (!e->mountpoint || err == -ETIMEDOUT) {
-		fprintf(out, ", and does not answer\n");
+		why = e->tree ? tree_failure(e->tree) : NULL;
+		if (why)
+			fprintf(out, ", and is not exported now: %s\n", why);
+		else
+			fprintf(out, ", and does not answer\n");
+		free(why);
 		return false;
 	} else {
 		fprintf(out, ", and is not exported now");

@@ -109,6 +109,19 @@ static int cannot_export(char **err, const char *where, const char *path,
 	return ret;
 }
 
+char *tree_failure(const struct export_tree *e)
+{
+	const struct tree *tree = tree_of(e);
+	char *text = NULL;
+
+	mutex_lock(&tree->table->trees_lock);
+	if (tree->failed < 0)
+		text = strdup(tree->why ? tree->why :
+			      mount_reason(e->path, tree->failed));
+	mutex_unlock(&tree->table->trees_lock);
+	return text;
+}
+
 static void log_late(const struct tree *tree, int err)
 {
 	char *text = NULL;
@@ -547,12 +560,6 @@ int tree_bind(struct export_table *t, struct export *e, char **err)
 	return ret;
 }
 
-/* Under the lock. */
-static bool is_open(const struct tree *tree)
-{
-	return !tree->tried || tree->asked;
-}
-
 int tree_settle(struct export_table *t, const struct export *e,
 		uint64_t until, char **err)
 {
@@ -561,10 +568,10 @@ int tree_settle(struct export_table *t, const struct export *e,
 
 	mutex_lock(&t->trees_lock);
 	told = tree->late && tree->is_child;
-	while (!tree->late && is_open(tree) &&
+	while (!tree->late && (!tree->tried || tree->asked) &&
 	       cond_wait_until(&t->trees_changed, &t->trees_lock, until))
 		;
-	open = is_open(tree);
+	open = !tree->tried || tree->asked;
 	moved = tree->moved;
 	failed = tree->failed < 0;
 	for (struct tree *x = tree; open && x; x = elder_of(x))

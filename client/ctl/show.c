@@ -53,6 +53,7 @@ void show_held(const json_t *o, const char *before)
 void show_exports(const json_t *r)
 {
 	const json_t *e, *rule;
+	const char *why;
 	size_t i, k;
 	bool away;
 
@@ -63,7 +64,11 @@ void show_exports(const json_t *r)
 			       text_of(rule, "client"),
 			       text_of(rule, "options"),
 			       text_of(rule, "from"));
-		if (away || strcmp(text_of(e, "kind"), "posix") != 0)
+		why = json_string_value(json_object_get(e, "why"));
+		if (away && why)
+			printf("# %s is not exported now: %s\n",
+			       text_of(e, "path"), why);
+		else if (away || strcmp(text_of(e, "kind"), "posix") != 0)
 			printf("# %s is of the kind %s%s\n", text_of(e, "path"),
 			       text_of(e, "kind"),
 			       away ? ", and does not answer" : "");

@@ -88,6 +88,8 @@ static void add_export_rule(void *arg, const struct export_rule *rule)
 				 "path", name, "kind", rule->kind, "away",
 				 rule->is_away, "clients", "rules",
 				 "held_back", 0, "held_back_ns", 0);
+		if (rule->why)
+			json_object_set_new(last, "why", json_text(rule->why));
 		add_limits(last, "", &rule->opts->max);
 		json_array_append_new(list, last);
 	}

@@ -386,6 +386,16 @@ TEST(a_file_in_the_place_of_the_socket_stays)
 	ck_assert(S_ISREG(st.st_mode));
 }
 
+TEST(an_export_that_can_not_be_mounted_is_shown_with_the_reason)
+{
+	ck_assert(daemon_start(&d, ARGS(MEM, "--export",
+					"/no/such/directory *")));
+	prints("exports", "# /no/such/directory is not exported now: there is "
+	       "no such directory\n");
+	ck_assert_ptr_null(strstr(out, "does not answer"));
+	ends();
+}
+
 /* Of those that it lists itself. */
 TEST(each_command_explains_itself)
 {

@@ -33,6 +33,13 @@ void xprt_log(const struct xprt *x, enum log_level level, const char *fmt,
 	log_print_with(level, &fields, "%s: %s", x->name, text);
 }
 
+/* Clients come and go over TCP all the time: that is nothing to tell, unless it
+ * goes wrong. */
+static enum log_level life_level(const struct xprt *x)
+{
+	return x->rdma ? LOG_LEVEL_INFO : LOG_LEVEL_DEBUG;
+}
+
 void xprt_life_begin(struct xprt *x, const char *fmt, ...)
 {
 	char local[XPRT_ADDR_TEXT], agreed[256];
@@ -43,7 +50,7 @@ void xprt_life_begin(struct xprt *x, const char *fmt, ...)
 	vsnprintf(agreed, sizeof(agreed), fmt, ap);
 	va_end(ap);
 	PROBE(conn_begin, x, x->via);
-	xprt_log_limited(x, LOG_LEVEL_INFO, "connected to %s%s",
+	xprt_log_limited(x, life_level(x), "connected to %s%s",
 			 xprt_addr_text((const struct sockaddr *)&x->local,
 					local, sizeof(local)), agreed);
 }
@@ -81,8 +88,10 @@ const char *xprt_life_cause(int err)
 void xprt_life_end(struct xprt *x, int err, const struct xprt_sums *sums)
 {
 	const char *why = atomic_load(&x->life.why);
+	enum log_level level;
 	uint64_t ms = (clock_ns() - x->life.since) / NS_PER_MS;
 
+	level = why || err ? LOG_LEVEL_INFO : life_level(x);
 	if (!why)
 		why = xprt_life_cause(err);
 	PROBE(conn_end, x, err, why, sums->calls, sums->received, sums->sent);
@@ -90,7 +99,7 @@ void xprt_life_end(struct xprt *x, int err, const struct xprt_sums *sums)
 		xprt_log_limited(x, LOG_LEVEL_INFO, "not connected: %s", why);
 		return;
 	}
-	xprt_log_limited(x, LOG_LEVEL_INFO, "ended after %llu.%03u s: %s; "
+	xprt_log_limited(x, level, "ended after %llu.%03u s: %s; "
 			 "calls: %llu, bytes received: %llu, sent: %llu",
 			 (unsigned long long)ms / 1000, (unsigned)(ms % 1000),
 			 why, (unsigned long long)sums->calls,

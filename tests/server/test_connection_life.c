@@ -14,13 +14,20 @@
 
 static struct daemon_run d;
 
-static void setup(void)
+static void starts_at(const char *level)
 {
 	const char *const args[] = { "--export", "mem:/m *(rw,insecure)",
-				     NULL };
+				     "--log-level",
+				     level, NULL };
 
 	daemon_prepare(&d);
 	ck_assert(daemon_start(&d, args));
+}
+
+/* At info most of what connections over TCP do is not told. */
+static void setup(void)
+{
+	starts_at("debug");
 }
 
 static void ends(void)
@@ -82,6 +89,24 @@ TEST(an_rdma_connection_tells_what_the_sides_agreed_on)
 	logs(" Reads at a time");
 	logs("the client closed it; calls: ");
 	ck_assert(!daemon_has_logged(&d, "calls: 0"));
+}
+
+TEST(clients_that_come_and_go_over_tcp_fill_no_log)
+{
+	const struct linger at_once = { 1, 0 };
+	int fd;
+
+	ends();
+	daemon_clean(&d);
+	starts_at("info");
+	ck_assert(daemon_answers(&d));
+	fd = connects();
+	setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
+	close(fd);
+	/* A reset is told; the lines of the others would be before it. */
+	logs(" s: the client reset it; calls: 0, ");
+	ck_assert(!daemon_has_logged(&d, ": connected to "));
+	ck_assert(!daemon_has_logged(&d, "the client closed it"));
 }
 
 TEST(a_reset_is_told)

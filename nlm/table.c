@@ -163,23 +163,35 @@ void nlm_host_monitored(struct nlm_table *t, struct nlm_host *h)
 	h->monitored = true;
 }
 
+static void note_ended(struct nlm_table *t, const struct in6_addr *addr,
+		       uint64_t ns)
+{
+	unsigned i = network_bucket(addr);
+
+	if (ns < t->ended[i].ns)
+		return;
+	t->ended[i].addr = *addr;
+	t->ended[i].ns = ns;
+}
+
 void nlm_table_ended(struct nlm_table *t, const struct in6_addr *addr)
 {
-	t->ended_ns[network_bucket(addr)] = clock_ns();
+	note_ended(t, addr, clock_ns());
 }
 
 bool nlm_table_is_outlived(const struct nlm_table *t, const struct nlm_host *h,
 			   uint64_t ns)
 {
-	return ns <= t->ended_ns[network_bucket(&h->addr)];
+	unsigned i = network_bucket(&h->addr);
+
+	return is_of(h, &t->ended[i].addr) && ns <= t->ended[i].ns;
 }
 
 void nlm_host_free(struct nlm_table *t, struct nlm_host *h)
 {
-	uint64_t *ended = &t->ended_ns[network_bucket(&h->addr)];
-
 	assert(cds_list_empty(&h->owners));
-	*ended = MAX(*ended, h->restart_ns);
+	if (h->restart_ns)
+		note_ended(t, &h->addr, h->restart_ns);
 	cds_list_del(&h->link);
 	t->hosts--;
 	t->monitored -= h->monitored;

@@ -208,9 +208,10 @@ struct nlm_limits {
 
 struct nlm_table {
 	struct nlm_limits	 limits;
-	/* By the buckets of hosts: when locks of hosts that are not in the
-	 * table were ended last.  Calls of before can be under way. */
-	uint64_t		 ended_ns[NLM_BUCKETS];
+	/* By the buckets of hosts: the last address of which locks of hosts
+	 * that are not in the table were ended, and when.  Calls of before can
+	 * be under way. */
+	struct { struct in6_addr addr; uint64_t ns; } ended[NLM_BUCKETS];
 	unsigned		 hosts, owners, files, ranges, waits, shares;
 	unsigned		 monitored;	/* of the hosts */
 	uint64_t		 search;	/* for deadlocks, so far */
@@ -261,8 +262,8 @@ void nlm_hold_note(struct nlm_hold *h);
 void nlm_host_monitored(struct nlm_table *t, struct nlm_host *h);
 /* The locks of hosts at @addr that are not in the table end now. */
 void nlm_table_ended(struct nlm_table *t, const struct in6_addr *addr);
-/* True if a call of @h that came at @ns came before the locks of hosts of its
- * bucket were ended, of which @h may be one. */
+/* True if a call of @h that came at @ns came before the locks of hosts at its
+ * address were ended, of which @h may be one. */
 bool nlm_table_is_outlived(const struct nlm_table *t, const struct nlm_host *h,
 			   uint64_t ns);
 /* The host has no owners. */

@@ -83,4 +83,9 @@ TEST(the_end_of_a_host_is_known_when_it_has_left_the_table)
 	came = clock_ns();
 	nlm_table_ended(&table, &addr);
 	ck_assert(nlm_table_is_outlived(&table, host, came));
+	/* The end of another address is none of its business. */
+	came = clock_ns();
+	addr.s6_addr[15] = 2;
+	nlm_table_ended(&table, &addr);
+	ck_assert(!nlm_table_is_outlived(&table, host, came));
 }

@@ -73,7 +73,8 @@ static void answered(struct nlm *nlm, struct nlm_wait *w, uint64_t cookie,
 static bool may_have_come(int err)
 {
 	return err != -EHOSTUNREACH && err != -EBUSY &&
-	       err != -EPROTONOSUPPORT && err != -EINVAL && err != -EACCES;
+	       err != -EPROTONOSUPPORT && err != -EOPNOTSUPP &&
+	       err != -EINVAL && err != -EACCES;
 }
 
 /* Under nlm->lock. */

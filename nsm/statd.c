@@ -22,8 +22,8 @@
 #include "lib/log.h"
 #include "lib/stats.h"
 #include "nsm/priv.h"
-#include "rpc/getport.h"
 #include "rpc/listener.h"
+#include "wire/getport.h"
 
 STAT(nsm_statd_failed, "hosts that rpc.statd refused to monitor");
 

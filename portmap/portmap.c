@@ -11,8 +11,8 @@
 #include "lib/stats.h"
 #include "lib/util.h"
 #include "portmap/proto.h"
-#include "rpc/getport.h"
 #include "transport/addr.h"
+#include "wire/getport.h"
 
 STAT(portmap_refused, "registrations with the port mapper that were refused");
 

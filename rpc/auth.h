@@ -9,7 +9,8 @@
 #ifndef GANNET_RPC_AUTH_H
 #define GANNET_RPC_AUTH_H
 
-#include "rpc/header.h"
+#include "rpc/rpc.h"
+#include "wire/header.h"
 
 #define RPC_MNT_FLAVORS	4
 /* The most bytes that a guard puts on either side of the results. */

@@ -27,10 +27,10 @@
 #include "rpc/client_message.h"
 #include "rpc/client_ports.h"
 #include "rpc/client_socket.h"
-#include "rpc/getport.h"
-#include "rpc/header.h"
 #include "transport/addr.h"
 #include "transport/socket/socket.h"
+#include "wire/getport.h"
+#include "wire/header.h"
 
 STAT(client_calls, "RPC calls made to other hosts");
 STAT(client_resends, "RPC calls sent again to other hosts");

@@ -76,12 +76,11 @@ struct rpc_client_to {
  * call has no results.
  *
  * @err is 0, -ETIMEDOUT (no answer), -ECONNREFUSED (no process listens),
- * -ENOENT (not registered with the host's rpcbind), -EPROTONOSUPPORT (program,
- * version or procedure unavailable), -EINVAL (GARBAGE_ARGS), -EREMOTEIO
- * (SYSTEM_ERR), -EACCES (denied), -EBUSY (too many calls to this host, or no
- * socket is free), -ECANCELED (the client ends), or another error of a socket
- * or of @to.check().  Of a call that is to be sent once, -EHOSTUNREACH: it was
- * not sent, for another reason than the last three.
+ * -ENOENT (not registered with the host's rpcbind), an error of
+ * rpc_header_reply(), -EBUSY (too many calls to this host, or no socket is
+ * free), -ECANCELED (the client ends), or another error of a socket or of
+ * @to.check().  Of a call that is to be sent once, -EHOSTUNREACH: it was not
+ * sent, for another reason than the last three.
  */
 typedef void rpc_client_done(void *arg, int err, struct xdr_in *results);
 

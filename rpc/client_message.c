@@ -4,8 +4,8 @@
 
 #include <unistd.h>
 
-#include "rpc/header.h"
 #include "transport/stream/record.h"
+#include "wire/header.h"
 
 void client_identity_init(struct client_identity *id)
 {
@@ -22,12 +22,15 @@ size_t client_message_put(uint8_t *out, const struct client_identity *id,
 {
 	const struct rpc_header h = { .xid = xid, .prog = to->prog,
 				      .vers = to->vers, .proc = to->proc };
+	const struct rpc_auth_sys sys = {
+		.machine = id->machine, .uid = id->uid, .gid = id->gid,
+	};
 	struct xdr_out x;
 	uint32_t mark;
 
 	xdr_out_init(&x, out + RECORD_MARK_SIZE,
 		     CLIENT_HEADER_MAX - RECORD_MARK_SIZE + len);
-	rpc_header_call(&x, &h, id->machine, id->uid, id->gid);
+	rpc_header_call(&x, &h, &sys);
 	xdr_put_fixed(&x, args, (uint32_t)len);
 	mark = htobe32((uint32_t)xdr_out_len(&x) | RECORD_LAST);
 	memcpy(out, &mark, sizeof(mark));

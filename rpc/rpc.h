@@ -20,31 +20,7 @@
 #include "lib/stats.h"
 #include "lib/xdr.h"
 #include "transport/xprt.h"
-
-#define RPC_MAX_GIDS	16		/* AUTH_SYS, RFC 5531 appendix A */
-#define RPC_MAX_MACHINE	255
-
-enum rpc_auth_flavor { RPC_AUTH_NONE = 0, RPC_AUTH_SYS = 1 };
-
-/* RFC 5531 section 9. */
-enum rpc_auth_stat {
-	RPC_AUTH_OK = 0,
-	RPC_AUTH_BADCRED = 1,
-	RPC_AUTH_REJECTEDCRED = 2,
-	RPC_AUTH_BADVERF = 3,
-	RPC_AUTH_REJECTEDVERF = 4,
-	RPC_AUTH_TOOWEAK = 5,
-	RPC_AUTH_DROP = -1,		/* not on the wire: no reply at all */
-};
-
-enum rpc_accept_stat {
-	RPC_SUCCESS = 0,
-	RPC_PROG_UNAVAIL = 1,
-	RPC_PROG_MISMATCH = 2,
-	RPC_PROC_UNAVAIL = 3,
-	RPC_GARBAGE_ARGS = 4,
-	RPC_SYSTEM_ERR = 5,
-};
+#include "wire/header.h"
 
 /* The caller's identity, as its credential claims it; nothing proves it. */
 struct rpc_cred {

@@ -12,8 +12,8 @@
 
 #include <netinet/in.h>
 
-#include "rpc/header.h"
 #include "rpc/rpc.h"
+#include "wire/header.h"
 
 /* Each has room for one tap. */
 enum rpc_tap_place { RPC_TAP_CAPTURE, RPC_TAP_TRACE, RPC_TAPS };

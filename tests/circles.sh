@@ -61,8 +61,8 @@ all()
 	done
 }
 
-found=$(all lib:1 transport:9 rpc:1 vfs:1 vfs/posix:2 vfs/mem:1 exports:1 \
-	nfs3:1 mountd:1 nlm:1 nsm:1 portmap:1 rquota:1 daemon:2 \
+found=$(all lib:1 wire:1 transport:9 rpc:1 vfs:1 vfs/posix:2 vfs/mem:1 \
+	exports:1 nfs3:1 mountd:1 nlm:1 nsm:1 portmap:1 rquota:1 daemon:2 \
 	client/rpcrdma:1 client/nfs:1 client/bench:1 client/ctl:1 \
 	client/fio:1)
 # shellcheck disable=SC2086 # one file a word

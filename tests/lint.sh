@@ -8,18 +8,19 @@ fail() { echo "$*"; status=1; }
 # The directories of the product, from the lowest to the highest; each includes
 # only itself and those named behind it.
 layers='lib
+wire lib
 transport lib
 vfs lib
 exports lib vfs
-rpc lib transport
+rpc lib wire transport
 nfs3 lib rpc vfs exports
 mountd lib rpc vfs exports
 rquota lib rpc vfs exports
-nsm lib rpc transport
+nsm lib wire rpc transport
 nlm lib rpc vfs exports
-portmap lib rpc transport
-daemon lib transport vfs exports rpc nfs3 mountd rquota nlm nsm portmap
-client lib transport'
+portmap lib wire rpc transport
+daemon lib wire transport vfs exports rpc nfs3 mountd rquota nlm nsm portmap
+client lib wire transport'
 product=$(echo "$layers" | cut -d' ' -f1)
 while read -r dir allowed; do
 	for inc in $(grep -rhoE '^#include "[a-z0-9]+/' "$dir" \

@@ -9,8 +9,9 @@
 #include "lib/clock.h"
 #include "lib/xdr.h"
 #include "transport/addr.h"
+#include "wire/getport.h"
 
-enum { NFS_PORT = 2049, RPCBIND_PORT = 111, WEB_MS = 3000 };
+enum { NFS_PORT = 2049, WEB_MS = 3000 };
 
 bool doctor_name(struct doctor *d)
 {

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* rpc - the headers of calls and replies (RFC 5531 section 9).  Pure. */
+/* rpc - calls and replies, as the tool's user makes them.  Pure. */
 #ifndef GANNET_CLIENT_NFS_RPC_H
 #define GANNET_CLIENT_NFS_RPC_H
 
 #include "client/nfs/nfs.h"
 
 enum {
-	RPC_PORTMAP = 100000, RPC_NFS = 100003, RPC_MOUNT = 100005,
-	RPC_NLM = 100021,
+	RPC_NFS = 100003, RPC_MOUNT = 100005, RPC_NLM = 100021,
 	/* Bytes of a header, AUTH_SYS with 16 groups in it. */
 	RPC_HEADER_MAX = 128,
 	/* Bytes of a call of NFS, without the data of a WRITE: a SYMLINK has a
@@ -24,7 +23,7 @@ void rpc_put_call(struct xdr_out *x, uint32_t xid,
 		  const struct rpc_procedure *p, const struct nfsc_config *c);
 /*
  * Takes the header of a reply.  0: results follow; -EBADMSG: it is no reply
- * to @xid; else the error that it tells.
+ * to @xid; else an error of rpc_header_reply().
  */
 int rpc_get_reply(struct xdr_in *x, uint32_t xid);
 

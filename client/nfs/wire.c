@@ -23,9 +23,10 @@
 #include "transport/addr.h"
 #include "transport/stream/record.h"
 #include "transport/socket/socket.h"
+#include "wire/getport.h"
 
 enum {
-	CONNECT_MS = 10000, PORTMAP_PORT = 111,
+	CONNECT_MS = 10000,
 	RECORD_MAX = 16 << 20,		/* bytes; READs are shorter */
 };
 
@@ -300,67 +301,25 @@ int wire_dial(const struct sockaddr *host, uint16_t port, int ms, bool reserved,
 	return 0;
 }
 
-/* The port at the end of "192.0.2.1.8.1" (RFC 5665 section 5.2.3). */
-static uint16_t parse_port(const struct xdr_view *v)
+/* Asks the rpcbind that @w leads to. */
+static int ask_rpcbind(struct nfsc_wire *w, const struct getport *g, int ms,
+		       uint16_t *port)
 {
-	char text[64];
-	unsigned high, low;
-	char *dot;
-
-	if (v->len >= sizeof(text))
-		return 0;
-	memcpy(text, v->data, v->len);
-	text[v->len] = '\0';
-	for (int i = 0; i < 2; i++) {
-		dot = strrchr(text, '.');
-		if (!dot)
-			return 0;
-		if (i == 0) {
-			low = (unsigned)strtoul(dot + 1, NULL, 10);
-			*dot = '\0';
-		} else {
-			high = (unsigned)strtoul(dot + 1, NULL, 10);
-		}
-	}
-	return high > 255 || low > 255 ? 0 : (uint16_t)(high << 8 | low);
-}
-
-/*
- * Asks the rpcbind that @w leads to (RFC 1833): version 2, which the oldest
- * know, over IPv4, and version 3 over IPv6, which version 2 can't tell of.
- */
-static int ask_rpcbind(struct nfsc_wire *w, bool v6, uint32_t program,
-		       uint32_t version, int ms, uint16_t *port)
-{
-	const struct rpc_procedure p = { RPC_PORTMAP, v6 ? 3 : 2, 3 };
+	const struct rpc_procedure p = {
+		RPCBIND_PROGRAM, getport_version(g), PMAPPROC_GETPORT,
+	};
 	uint8_t args[64];
 	struct xdr_out out;
 	struct xdr_in x;
 	int err;
 
 	xdr_out_init(&out, args, sizeof(args));
-	xdr_put_u32(&out, program);
-	xdr_put_u32(&out, version);
-	if (v6) {
-		xdr_put_opaque(&out, "tcp6", 4);
-		xdr_put_opaque(&out, "", 0);
-		xdr_put_opaque(&out, "", 0);
-	} else {
-		xdr_put_u32(&out, IPPROTO_TCP);
-		xdr_put_u32(&out, 0);
-	}
+	getport_put(&out, g);
 	err = wire_call(w, &p, NULL, args, (uint32_t)xdr_out_len(&out), ms,
 			&x);
 	if (err < 0)
 		return err;
-	if (v6) {
-		struct xdr_view v = xdr_get_opaque(&x, 63);
-
-		*port = parse_port(&v);
-	} else {
-		*port = (uint16_t)xdr_get_count(&x, UINT16_MAX);
-	}
-	if (!xdr_ok(&x))
+	if (!getport_get(&x, g, port))
 		return -EBADMSG;
 	return *port ? 0 : -EPROTONOSUPPORT;
 }
@@ -368,13 +327,14 @@ static int ask_rpcbind(struct nfsc_wire *w, bool v6, uint32_t program,
 int wire_find_port(const struct sockaddr *host, uint32_t program,
 		   uint32_t version, int ms, uint16_t *port)
 {
+	const struct getport g = { host->sa_family, IPPROTO_TCP, program,
+				   version };
 	struct nfsc_wire *w;
-	int err = wire_dial(host, PORTMAP_PORT, ms, true, &w);
+	int err = wire_dial(host, RPCBIND_PORT, ms, true, &w);
 
 	if (err < 0)
 		return err;
-	err = ask_rpcbind(w, host->sa_family == AF_INET6, program, version, ms,
-			  port);
+	err = ask_rpcbind(w, &g, ms, port);
 	wire_close(w);
 	return err;
 }

@@ -4,8 +4,8 @@
 #define GANNET_DAEMON_CAPTURE_FILTER_H
 
 #include "exports/export.h"
-#include "rpc/header.h"
 #include "rpc/rpc.h"
+#include "wire/header.h"
 
 #define CAPTURE_PROCS	64u
 

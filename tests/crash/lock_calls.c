@@ -9,8 +9,8 @@
 #include <sys/socket.h>
 
 #include "nlm/proto.h"
-#include "rpc/getport.h"
 #include "tests/unit/runner.h"
+#include "wire/getport.h"
 
 #define NSM_PROGRAM	100024u
 #define SM_NOTIFY	6u

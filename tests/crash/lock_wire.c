@@ -9,9 +9,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "rpc/getport.h"
 #include "tests/crash/lock_calls.h"
 #include "tests/unit/runner.h"
+#include "wire/getport.h"
 
 #define PATIENCE_MS	20000u
 

@@ -8,8 +8,8 @@
 
 #include "nsm/hosts.h"
 #include "portmap/proto.h"
-#include "rpc/getport.h"
-#include "rpc/header.h"
+#include "wire/getport.h"
+#include "wire/header.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 

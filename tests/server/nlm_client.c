@@ -6,10 +6,10 @@
 #include <errno.h>
 #include <semaphore.h>
 
-#include "rpc/getport.h"
 #include "tests/server/fault_vfs.h"
 #include "tests/unit/runner.h"
 #include "transport/stream/stream.h"
+#include "wire/getport.h"
 
 #define MAX_ARGS	1024u
 

@@ -17,11 +17,11 @@
 #include "nsm/file.h"
 #include "nsm/priv.h"
 #include "nsm/proto.h"
-#include "rpc/getport.h"
-#include "rpc/header.h"
 #include "tests/server/fake_xprt.h"
 #include "tests/unit/ports.h"
 #include "tests/unit/runner.h"
+#include "wire/getport.h"
+#include "wire/header.h"
 
 #define WAIT_MS	60000
 
@@ -222,7 +222,7 @@ static unsigned call(const char *from, uint32_t proc, const struct xdr_out *in)
 
 	fake_xprt_init(conn, rpc_server_sink(server), pool, from, 801);
 	xdr_out_init(&x, wire, sizeof(wire));
-	rpc_header_call(&x, &h, "c1", 0, 0);
+	rpc_header_call(&x, &h, &(struct rpc_auth_sys){ .machine = "c1" });
 	if (in)
 		xdr_put_fixed(&x, in->start, (uint32_t)xdr_out_len(in));
 	c = fake_send(conn, wire, (uint32_t)xdr_out_len(&x));

@@ -10,10 +10,10 @@
 
 #include "lib/stats.h"
 #include "nsm/priv.h"
-#include "rpc/getport.h"
-#include "rpc/header.h"
 #include "tests/unit/ports.h"
 #include "tests/unit/runner.h"
+#include "wire/getport.h"
+#include "wire/header.h"
 
 static char dir[64];
 static struct rpc_client *client;

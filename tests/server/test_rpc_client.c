@@ -9,9 +9,9 @@
 #include <stdatomic.h>
 
 #include "lib/stats.h"
-#include "rpc/getport.h"
 #include "rpc/auth.h"
 #include "tests/unit/runner.h"
+#include "wire/getport.h"
 
 #define PROG	100021u
 
@@ -258,10 +258,10 @@ TEST(errors_of_the_server_are_told)
 {
 	static const struct { uint32_t stat; int err; } rows[] = {
 		{ RPC_PROG_UNAVAIL, -EPROTONOSUPPORT },
-		{ RPC_PROC_UNAVAIL, -EPROTONOSUPPORT },
+		{ RPC_PROC_UNAVAIL, -EOPNOTSUPP },
 		{ RPC_PROG_MISMATCH, -EPROTONOSUPPORT },
 		{ RPC_GARBAGE_ARGS, -EINVAL },
-		{ RPC_SYSTEM_ERR, -EREMOTEIO },
+		{ RPC_SYSTEM_ERR, -EIO },
 	};
 	struct rpc_client_to to = to_host(IPPROTO_UDP);
 	struct got g;

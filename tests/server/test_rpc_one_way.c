@@ -6,8 +6,8 @@
 #include <semaphore.h>
 #include <sys/socket.h>
 
-#include "rpc/header.h"
 #include "tests/unit/runner.h"
+#include "wire/header.h"
 
 #define CALLS	40u
 

@@ -16,8 +16,8 @@
 #include <unistd.h>
 
 #include "lib/thread.h"
-#include "rpc/header.h"
 #include "tests/unit/runner.h"
+#include "wire/header.h"
 
 #define PROG	0x20000003u
 

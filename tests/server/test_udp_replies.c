@@ -13,10 +13,10 @@
 #include "nsm/nsm.h"
 #include "portmap/portmap.h"
 #include "portmap/proto.h"
-#include "rpc/header.h"
 #include "tests/server/fake_xprt.h"
 #include "tests/server/harness.h"
 #include "tests/unit/runner.h"
+#include "wire/header.h"
 
 #define SHARES		40
 #define STRANGER	"203.0.113.9"

@@ -5,8 +5,8 @@
 
 #include <stdlib.h>
 
-#include "rpc/getport.h"
 #include "tests/unit/runner.h"
+#include "wire/getport.h"
 
 static uint8_t wire[2048];
 static struct xdr_out out;
@@ -266,10 +266,15 @@ TEST(our_calls_decode_as_they_were_made)
 {
 	const struct rpc_header mine = { .xid = 7, .prog = 100021, .vers = 4,
 					 .proc = 10 };
+	static const uint32_t gids[] = { 8, 9 };
+	const struct rpc_auth_sys sys = {
+		.machine = "server", .uid = 5, .gid = 6, .ngids = 2,
+		.gids = gids,
+	};
 	struct xdr_in x;
 
 	xdr_out_init(&out, wire, sizeof(wire));
-	rpc_header_call(&out, &mine, "server", 5, 6);
+	rpc_header_call(&out, &mine, &sys);
 	ck_assert(!out.bad);
 	xdr_in_init(&x, wire, xdr_out_len(&out));
 	ck_assert_int_eq(verified(&x), RPC_HEADER_CALL);
@@ -279,6 +284,21 @@ TEST(our_calls_decode_as_they_were_made)
 	ck_assert_uint_eq(h.proc, 10);
 	ck_assert_uint_eq(call.cred.uid, 5);
 	ck_assert_uint_eq(call.cred.gid, 6);
+	ck_assert_uint_eq(call.cred.ngids, 2);
+	ck_assert_mem_eq(call.cred.gids, gids, sizeof(gids));
+}
+
+TEST(our_calls_without_a_credential_decode_too)
+{
+	const struct rpc_header mine = { .xid = 7, .prog = 100003, .vers = 3 };
+	struct xdr_in x;
+
+	xdr_out_init(&out, wire, sizeof(wire));
+	rpc_header_call(&out, &mine, NULL);
+	xdr_in_init(&x, wire, xdr_out_len(&out));
+	ck_assert_int_eq(verified(&x), RPC_HEADER_CALL);
+	ck_assert_uint_eq(xdr_left(&x), 0);
+	ck_assert_int_eq(call.cred.flavor, RPC_AUTH_NONE);
 }
 
 static int reply_error(size_t len)

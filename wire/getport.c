@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* getport - the question for a program's port, and its answer.  Pure. */
-#include "rpc/getport.h"
+#include "wire/getport.h"
 
 #include <netinet/in.h>
 

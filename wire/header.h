@@ -4,14 +4,50 @@
  *
  * RFC 5531 sections 9 and 10 and appendix A.
  */
-#ifndef GANNET_RPC_HEADER_H
-#define GANNET_RPC_HEADER_H
+#ifndef GANNET_WIRE_HEADER_H
+#define GANNET_WIRE_HEADER_H
+
+#include <stdbool.h>
+#include <stdint.h>
 
 #include "lib/xdr.h"
-#include "rpc/rpc.h"
 
 #define RPC_VERSION	2
 #define RPC_MAX_AUTH	400		/* opaque_auth, section 8.2 */
+
+#define RPC_MAX_GIDS	16		/* AUTH_SYS, RFC 5531 appendix A */
+#define RPC_MAX_MACHINE	255
+
+enum rpc_auth_flavor { RPC_AUTH_NONE = 0, RPC_AUTH_SYS = 1 };
+
+/* RFC 5531 section 9. */
+enum rpc_auth_stat {
+	RPC_AUTH_OK = 0,
+	RPC_AUTH_BADCRED = 1,
+	RPC_AUTH_REJECTEDCRED = 2,
+	RPC_AUTH_BADVERF = 3,
+	RPC_AUTH_REJECTEDVERF = 4,
+	RPC_AUTH_TOOWEAK = 5,
+	RPC_AUTH_DROP = -1,		/* not on the wire: no reply at all */
+};
+
+enum rpc_accept_stat {
+	RPC_SUCCESS = 0,
+	RPC_PROG_UNAVAIL = 1,
+	RPC_PROG_MISMATCH = 2,
+	RPC_PROC_UNAVAIL = 3,
+	RPC_GARBAGE_ARGS = 4,
+	RPC_SYSTEM_ERR = 5,
+};
+
+/* A credential of AUTH_SYS (RFC 5531 appendix A). */
+struct rpc_auth_sys {
+	const char	*machine;	/* the host's name; no more than
+					 * RPC_MAX_MACHINE bytes are sent */
+	uint32_t	 uid, gid;
+	uint32_t	 ngids;		/* <= RPC_MAX_GIDS */
+	const uint32_t	*gids;		/* borrowed, as is @machine */
+};
 
 struct rpc_header {
 	uint32_t	   xid;
@@ -53,16 +89,15 @@ enum rpc_header_kind {
 /* Views point into the message. */
 enum rpc_header_kind rpc_header_decode(struct xdr_in *x, struct rpc_header *h);
 
-/*
- * A call up to its arguments, with @h->xid, prog, vers and proc, and an
- * AUTH_SYS credential: the host's name @machine, @uid and @gid.
- */
+/* A call up to its arguments, with @h->xid, prog, vers and proc; @sys NULL:
+ * its credential is AUTH_NONE.  The verifier is AUTH_NONE. */
 void rpc_header_call(struct xdr_out *x, const struct rpc_header *h,
-		     const char *machine, uint32_t uid, uint32_t gid);
+		     const struct rpc_auth_sys *sys);
 /*
  * A reply up to its results.  0; -EBADMSG: it is malformed; else the error of
- * the call: -EPROTONOSUPPORT (PROG_UNAVAIL, PROG_MISMATCH, PROC_UNAVAIL),
- * -EINVAL (GARBAGE_ARGS), -EREMOTEIO (SYSTEM_ERR) or -EACCES (MSG_DENIED).
+ * the call: -EPROTONOSUPPORT (PROG_UNAVAIL, PROG_MISMATCH), -EOPNOTSUPP
+ * (PROC_UNAVAIL), -EINVAL (GARBAGE_ARGS), -EIO (SYSTEM_ERR) or -EACCES
+ * (MSG_DENIED).
  */
 int rpc_header_reply(struct xdr_in *x, uint32_t *xid);
 

@@ -6,8 +6,8 @@
  * IPv4: GETPORT of version 2, which every port mapper has; IPv6: GETADDR of
  * version 4.
  */
-#ifndef GANNET_RPC_GETPORT_H
-#define GANNET_RPC_GETPORT_H
+#ifndef GANNET_WIRE_GETPORT_H
+#define GANNET_WIRE_GETPORT_H
 
 #include <stdbool.h>
 #include <stdint.h>

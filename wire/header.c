@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* RPC call and reply headers off the wire and onto it.  Pure. */
-#include "rpc/header.h"
+#include "wire/header.h"
 
 #include <errno.h>
 
@@ -36,26 +36,41 @@ enum rpc_header_kind rpc_header_decode(struct xdr_in *x, struct rpc_header *h)
 	return RPC_HEADER_CALL;
 }
 
-void rpc_header_call(struct xdr_out *x, const struct rpc_header *h,
-		     const char *machine, uint32_t uid, uint32_t gid)
+static void put_auth_sys(struct xdr_out *x, const struct rpc_auth_sys *sys)
 {
-	uint32_t len = (uint32_t)MIN(strlen(machine), (size_t)RPC_MAX_MACHINE);
+	uint32_t len = (uint32_t)strnlen(sys->machine, RPC_MAX_MACHINE);
 
+	xdr_put_u32(x, RPC_AUTH_SYS);
+	xdr_put_u32(x, 20 + len + xdr_pad(len) + 4 * sys->ngids);
+	xdr_put_u32(x, 0);			/* stamp */
+	xdr_put_opaque(x, sys->machine, len);
+	xdr_put_u32(x, sys->uid);
+	xdr_put_u32(x, sys->gid);
+	xdr_put_u32(x, sys->ngids);
+	for (uint32_t i = 0; i < sys->ngids; i++)
+		xdr_put_u32(x, sys->gids[i]);
+}
+
+static void put_auth_none(struct xdr_out *x)
+{
+	xdr_put_u32(x, RPC_AUTH_NONE);
+	xdr_put_u32(x, 0);
+}
+
+void rpc_header_call(struct xdr_out *x, const struct rpc_header *h,
+		     const struct rpc_auth_sys *sys)
+{
 	xdr_put_u32(x, h->xid);
 	xdr_put_u32(x, CALL);
 	xdr_put_u32(x, RPC_VERSION);
 	xdr_put_u32(x, h->prog);
 	xdr_put_u32(x, h->vers);
 	xdr_put_u32(x, h->proc);
-	xdr_put_u32(x, RPC_AUTH_SYS);
-	xdr_put_u32(x, 20 + len + xdr_pad(len));
-	xdr_put_u32(x, 0);			/* stamp */
-	xdr_put_opaque(x, machine, len);
-	xdr_put_u32(x, uid);
-	xdr_put_u32(x, gid);
-	xdr_put_u32(x, 0);			/* gids */
-	xdr_put_u32(x, RPC_AUTH_NONE);		/* verifier */
-	xdr_put_u32(x, 0);
+	if (sys)
+		put_auth_sys(x, sys);
+	else
+		put_auth_none(x);
+	put_auth_none(x);			/* verifier */
 }
 
 static int accepted_error(uint32_t stat)
@@ -65,12 +80,13 @@ static int accepted_error(uint32_t stat)
 		return 0;
 	case RPC_PROG_UNAVAIL:
 	case RPC_PROG_MISMATCH:
-	case RPC_PROC_UNAVAIL:
 		return -EPROTONOSUPPORT;
+	case RPC_PROC_UNAVAIL:
+		return -EOPNOTSUPP;
 	case RPC_GARBAGE_ARGS:
 		return -EINVAL;
 	case RPC_SYSTEM_ERR:
-		return -EREMOTEIO;
+		return -EIO;
 	default:
 		return -EBADMSG;
 	}

@@ -55,9 +55,23 @@ static long pooled(void)
 	return MAX(n - own, (long)FDS_POOLS);
 }
 
+static long size_of(enum fds_pool pool)
+{
+	long n = pooled() * sevenths[pool] / 7;
+
+	return MAX(n, 1l);
+}
+
+long fds_alone(enum fds_pool pool)
+{
+	long n = size_of(pool) / 3 * 2;
+
+	return MAX(n, 1l);
+}
+
 long fds_free(enum fds_pool pool)
 {
-	return MAX(pooled() * sevenths[pool] / 7, 1l) -
+	return size_of(pool) -
 	       atomic_load_explicit(&used[pool], memory_order_relaxed);
 }
 

@@ -27,6 +27,8 @@ long fds_limit(void);
 /* The number that a small user may have, at most @most and at least 1: each of
  * the pipes, gannetctl's connections and those for metrics. */
 long fds_small(long most);
+/* The number that a user of @pool gets if there is no other: two thirds. */
+long fds_alone(enum fds_pool pool);
 /* True if a user of @pool that has @mine may take one more. */
 bool fds_may(enum fds_pool pool, long mine);
 /* Counts @n more, or fewer if that is negative. */

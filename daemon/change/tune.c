@@ -6,10 +6,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 
 #include "daemon/watch/audit_sink.h"
 #include "daemon/settings/settings.h"
+#include "lib/fds.h"
 #include "lib/log.h"
 #include "lib/util.h"
 
@@ -46,19 +46,15 @@ static void tell_changes(const struct options *old, const struct options *new,
 
 void tune_connections(struct xprt_env *env, const struct options *o)
 {
-	struct rlimit lim;
-	unsigned fit;
+	unsigned fit = (unsigned)fds_alone(FDS_CONNS);
 
 	env->max_conns = o->max_conns;
 	env->max_peer_conns = o->max_client_conns;
-	if (getrlimit(RLIMIT_NOFILE, &lim) < 0 ||
-	    lim.rlim_cur / 4 >= env->max_conns)
+	if (fit >= env->max_conns)
 		return;
-	fit = (unsigned)lim.rlim_cur / 4;
 	log_warn("%u connections at most, not %u: this process may open only "
-		 "%lu files", fit, env->max_conns,
-		 (unsigned long)lim.rlim_cur);
-	env->max_conns = MAX(fit, 1u);
+		 "%ld files", fit, env->max_conns, fds_limit());
+	env->max_conns = fit;
 	fit = MAX(fit / 4, 1u);
 	env->max_peer_conns = MIN(env->max_peer_conns, fit);
 }

@@ -346,6 +346,16 @@ void fx_settle(void)
 	usleep(50000);
 }
 
+static void fx_nothing(void *arg)
+{
+}
+
+void fx_turn(void)
+{
+	for (unsigned i = 0; i < FX_LOOPS; i++)
+		loop_call(fx.loops[i], fx_nothing, NULL);
+}
+
 unsigned fx_held(void)
 {
 	unsigned n;

@@ -105,5 +105,7 @@ bool fx_ended(int fd);
 
 /* A little while in which nothing ought to happen. */
 void fx_settle(void);
+/* Each loop ends what it is doing. */
+void fx_turn(void);
 
 #endif

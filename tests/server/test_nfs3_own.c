@@ -119,6 +119,16 @@ TEST_LOOP(nor_is_a_directory_around_it, 0, WAYS)
 	ck_assert_int_eq(access(space_at("a/b/state/" KEY), F_OK), 0);
 }
 
+/* The kernel refuses to move the place where that is mounted, no more. */
+TEST_LOOP(nor_is_one_around_the_file_system_that_it_is, 0, WAYS)
+{
+	run("mkdir -p e/a/b/state && mount -t tmpfs none e/a/b/state");
+	begin(_i, "e/a/b/state");
+	ck_assert_int_eq(try_rename(top, "a", top, "c"), NFS3ERR_ACCES);
+	ck_assert_int_eq(try_rename(top, "d", top, "c"), NFS3_OK);
+	ck_assert_int_eq(access(space_at("a/b/state/" KEY), F_OK), 0);
+}
+
 TEST_LOOP(another_name_of_a_file_in_it_is_refused, 0, WAYS)
 {
 	begin(_i, "e/state");

@@ -230,7 +230,8 @@ static int check_mounter(const struct vfs_config *config, int fd)
 	if (!(id ? posix_mounted_by_id(id, &m) :
 		   posix_mounted_by_dev(makedev(sx.stx_dev_major,
 						sx.stx_dev_minor), &m)))
-		return posix_mounted_is_there(id) ? 0 : -ESTALE;
+		return !id ? 0 :		/* Linux before 5.8 */
+		       posix_mounted_is_there(id) ? -ETIMEDOUT : -ESTALE;
 	if (!m.has_user || m.user == 0 || m.user == geteuid())
 		return 0;
 	return vfs_fail(config, "user %u mounted it, and it is exported only "
@@ -324,7 +325,7 @@ static int fs_learn_own(struct posix_fs *fs, const struct vfs_config *config,
 				"directory, where the key of all filehandles "
 				"is");
 	if (!posix_own_is_on(fs->own, fs->dev)) {
-		posix_own_put(fs->own);
+		fs->own_below = fs->own;
 		fs->own = NULL;
 	}
 	return 0;
@@ -350,6 +351,7 @@ static void fs_free(struct posix_fs *fs)
 {
 	drop_fds(fs);
 	posix_own_put(fs->own);
+	posix_own_put(fs->own_below);
 	pthread_mutex_destroy(&fs->verfs.lock);
 	pthread_mutex_destroy(&fs->opened_lock);
 	free(fs);

@@ -154,11 +154,12 @@ static int check_not_own(const struct posix_fs *fs, struct posix_node *dir,
 	struct stat st;
 	int is;
 
-	if (!fs->own || posix_stat_name(dir, name, &st, NULL) < 0)
+	if ((!fs->own && !fs->own_below) ||
+	    posix_stat_name(dir, name, &st, NULL) < 0)
 		return 0;
 	is = posix_own_is(fs->own, &st, true);
 	if (is == 0)
-		is = posix_own_is_in(fs->own, &st);
+		is = posix_own_is_in(fs->own ? fs->own : fs->own_below, &st);
 	return is > 0 ? -EACCES : is;
 }
 

@@ -141,23 +141,28 @@ void posix_use_end(struct posix_node *n, struct posix_use *u)
 		opened_free(fs, o);
 }
 
-/* A maker's descriptor ends once the file is another user's. */
-static void end_if_given_away(struct posix_node *n, struct posix_use *u)
+/* A maker's descriptor ends once the file is another user's.  0 or -errno:
+ * whose it is can't be known, and nothing is used. */
+static int end_if_given_away(struct posix_node *n, struct posix_use *u)
 {
 	struct posix_fs *fs = posix_fs_of(n);
 	struct posix_opened *o = u->opened;
 	struct stat st;
+	int err;
 
 	if (!o || !o->made ||
-	    atomic_load(&fs->cache.tick) - o->tick < FRESH_TICKS ||
-	    (posix_fstat(n->fd, &st) == 0 && st.st_uid == o->owner))
-		return;
+	    atomic_load(&fs->cache.tick) - o->tick < FRESH_TICKS)
+		return 0;
+	err = posix_fstat(n->fd, &st);
+	if (err == 0 && st.st_uid == o->owner)
+		return 0;
 	mutex_lock(&fs->opened_lock);
-	if (o->listed)
+	if (err == 0 && o->listed)
 		opened_unlist(n, o);	/* its last user frees it */
 	mutex_unlock(&fs->opened_lock);
 	posix_use_end(n, u);
 	u->opened = NULL;
+	return err;
 }
 
 /* As whoever the thread is. */
@@ -172,8 +177,8 @@ static int open_now(struct posix_node *n, int how, struct posix_use *u)
 	u->opened = opened_take(n, &who, how, &old);
 	mutex_unlock(&fs->opened_lock);
 	opened_free(fs, old);
-	end_if_given_away(n, u);
-	if (!u->opened) {
+	err = end_if_given_away(n, u);
+	if (err == 0 && !u->opened) {
 		fd = posix_node_reopen(n, how | (n->type == VFS_DIR ?
 						 O_DIRECTORY : 0));
 		err = fd < 0 ? fd : opened_list(n, fd, how, false, &u->opened);

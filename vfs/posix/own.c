@@ -15,7 +15,7 @@
 #include "lib/util.h"
 
 #define DEPTH_MAX	4096
-/* Directories within it that are looked into, one in the other. */
+/* It, and directories within it that are looked into, one in the other. */
 #define LEVELS		4
 
 struct posix_own {
@@ -213,7 +213,9 @@ static bool note_files(struct posix_own *own, const char *path, int levels)
 {
 	struct stat st = { 0 };
 	DIR *dir = open_own_dir(own, path, &st);
-	bool whole = dir ? note_dir(own, path, &st) : errno == ENOENT;
+	/* It is gone, or somebody else's: the server made nothing there. */
+	bool whole = dir ? note_dir(own, path, &st) :
+		     errno == ENOENT || errno == EACCES;
 	const struct dirent *d;
 
 	while (dir && whole && (d = readdir(dir)))
@@ -306,12 +308,12 @@ int posix_own_is(struct posix_own *own, const struct stat *st, bool by_name)
 	return is;
 }
 
-/* True if the directory @fd, or one that it lies in, is that. */
-static bool lies_in(int fd, dev_t dev, ino_t ino)
+/* 1 if the directory @fd, or one that it lies in, is that; else 0.
+ * -ETIMEDOUT: it can't be known now. */
+static int lies_in(int fd, dev_t dev, ino_t ino)
 {
 	struct stat st, below = { 0 };
-	int up = fcntl(fd, F_DUPFD_CLOEXEC, 0), next;
-	bool is = false;
+	int up = fcntl(fd, F_DUPFD_CLOEXEC, 0), next, is = 0;
 
 	for (int i = 0; up >= 0 && i < DEPTH_MAX && !is; i++) {
 		if (fstat(up, &st) < 0 || (i > 0 && st.st_ino == below.st_ino &&
@@ -323,8 +325,11 @@ static bool lies_in(int fd, dev_t dev, ino_t ino)
 		close(up);
 		up = next;
 	}
-	if (up >= 0)
-		close(up);
+	/* For want of descriptors: that passes.  What lies above a directory
+	 * that the server may not search, is no export's. */
+	if (up < 0)
+		return is || errno == EACCES ? is : -ETIMEDOUT;
+	close(up);
 	return is;
 }
 
@@ -333,16 +338,16 @@ bool posix_own_holds(struct posix_own *own, int fd)
 	struct stat st;
 
 	return (fstat(fd, &st) == 0 && posix_own_is(own, &st, false) != 0) ||
-	       lies_in(fd, own->dev, own->ino);
+	       lies_in(fd, own->dev, own->ino) != 0;
 }
 
-bool posix_own_is_in(const struct posix_own *own, const struct stat *dir)
+int posix_own_is_in(const struct posix_own *own, const struct stat *dir)
 {
 	uint32_t caller;
-	bool is;
+	int is;
 
 	if (!own || !S_ISDIR(dir->st_mode))
-		return false;
+		return 0;
 	/* No caller can look up anything in the state directory, even "..". */
 	caller = posix_cred_lend_server();
 	is = lies_in(own->fd, dir->st_dev, dir->st_ino);

@@ -31,10 +31,10 @@ void posix_own_put(struct posix_own *own);
 int  posix_own_is(struct posix_own *own, const struct stat *st, bool by_name);
 /* True if it is on the file system @dev. */
 bool posix_own_is_on(const struct posix_own *own, dev_t dev);
-/* True if the directory @fd lies in it, or is it. */
+/* True if the directory @fd lies in it, or is it, or that can't be known. */
 bool posix_own_holds(struct posix_own *own, int fd);
-/* True if it lies in the directory @dir, or is it.  @own may be NULL.  May
- * block. */
-bool posix_own_is_in(const struct posix_own *own, const struct stat *dir);
+/* 1 if it lies in the directory @dir, or is it; else 0.  -ETIMEDOUT: that can't
+ * be known now.  @own may be NULL.  May block. */
+int  posix_own_is_in(const struct posix_own *own, const struct stat *dir);
 
 #endif

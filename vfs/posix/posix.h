@@ -111,6 +111,8 @@ struct posix_fs {
 	atomic_int	 whole_fd;	/* to sync all of it: see sync.c; -1 */
 	struct posix_disk *disk;	/* counted */
 	struct posix_own *own;		/* counted; NULL: not in this tree */
+	struct posix_own *own_below;	/* then it can lie below, on another
+					 * file system; counted */
 	dev_t		 dev;
 	ino_t		 ino;		/* of the root */
 	uint64_t	 mount;		/* its id; 0: unknown */

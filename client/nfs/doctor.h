@@ -28,7 +28,8 @@ struct doctor {
 	struct json_t *findings;	/* owned; NULL without --json */
 	bool	     mounted;		/* t.mount is filled in */
 	bool	     alone;		/* a host was named, without a path */
-	char	     next[NFS_PATH_MAX];	/* what to examine then */
+	/* A path to examine then, or a command with it. */
+	char	     next[NFS_PATH_MAX + 400];
 	uint16_t     nfs_port;		/* of TCP */
 	/* Of TCP, as rpcbind says; 0: it does not. */
 	uint16_t     told_nfs, told_mount, lock_port;

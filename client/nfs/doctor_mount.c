@@ -169,11 +169,11 @@ static void mend_call(struct doctor *d, int err)
  * was given, or 0. */
 static void name_next(struct doctor *d, uint16_t mountport)
 {
-	char dir[sizeof(d->next)], port[16] = "", mount[32] = "";
+	char dir[NFS_PATH_MAX], port[16] = "", mount[32] = "";
 	const struct nfsc_url *u = &d->t.url;
 	bool six = strchr(u->host, ':');
 
-	memcpy(dir, d->next, sizeof(dir));
+	snprintf(dir, sizeof(dir), "%.*s", NFS_PATH_MAX - 1, d->next);
 	if (u->port)
 		snprintf(port, sizeof(port), ":%u", u->port);
 	if (mountport)

@@ -19,7 +19,7 @@ dir=$(readlink -f "$1")
 
 # Lists of sources only, beside those of the system, which may have none.
 fetched=$dir/.fetched
-rm -rf "$fetched"
+rm -rf "$fetched" "$dir/.version"
 mkdir -p "$fetched"/{lists,cache}/partial || exit 1
 mirror=$(apt-get download --print-uris fio 2>/dev/null |
 	sed -n "s,^'\(.*\)/pool/.*,\1,p")

@@ -123,7 +123,7 @@ built_and_checked()
 scripts()
 {
 	local list=("$top/quickstart" "$top/.ci/run" "$top"/tests/*.sh
-		"$top"/tests/bench/{run,callgrind,metrics}
+		"$top"/tests/bench/{run,callgrind,metrics,passes}
 		"$top"/tests/ceph/{cluster,run,*.sh}
 		"$top"/tests/lab/{vm,run,client,guest,bench,build-siw}
 		"$top"/tests/lab/{ceph,ceph_guest,move,move_guest,systemctl}
@@ -211,7 +211,7 @@ debian()
 	status=$(cat "$work/logs/debian.status")
 	rm "$work/logs/debian.status"
 	pass "$(grep -c '^ok - ' "$log")"
-	grep '^# from apt' "$log"
+	grep -e '^# from apt' -e '^# no package' "$log"
 	case $status in
 	0) ;;
 	77) skip debian "$(tail -1 "$log")" ;;
@@ -249,7 +249,7 @@ packages()
 	mapfile -t list < <(lab_packages)
 	[ -n "$short" ] || list+=("${all_packages[@]}")
 	install_missing "${short_packages[@]}" "${list[@]}"
-	# Where they can't be had, the test of the engine says so.
+	# Where they can't be had, the engine's test and package are left out.
 	"$top/tests/fio-headers.sh" "$work/fio"
 }
 
@@ -475,7 +475,7 @@ ahead()
 			touch "$work/logs/distributed-ahead" ;;
 		debian) try_packages ;;
 		esac
-		echo "$name: ahead, after $SECONDS s"
+		echo "$name: over, after $SECONDS s"
 	done
 }
 

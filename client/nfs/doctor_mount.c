@@ -169,11 +169,20 @@ static void mend_call(struct doctor *d, int err)
  * was given, or 0. */
 static void name_next(struct doctor *d, uint16_t mountport)
 {
+	static const char plain[] = "abcdefghijklmnopqrstuvwxyz0123456789"
+		"ABCDEFGHIJKLMNOPQRSTUVWXYZ/._-+,:@=";
 	char dir[NFS_PATH_MAX], port[16] = "", mount[32] = "";
 	const struct nfsc_url *u = &d->t.url;
 	bool six = strchr(u->host, ':');
 
 	snprintf(dir, sizeof(dir), "%.*s", NFS_PATH_MAX - 1, d->next);
+	/* The server chose it: nothing in it may mean more than itself, to a
+	 * shell or in a URL. */
+	if (dir[strspn(dir, plain)]) {
+		snprintf(d->next, sizeof(d->next), "gannet-nfs exports %s",
+			 u->host);
+		return;
+	}
 	if (u->port)
 		snprintf(port, sizeof(port), ":%u", u->port);
 	if (mountport)

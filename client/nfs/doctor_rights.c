@@ -34,8 +34,11 @@ static int ask_root(struct doctor *d, uint16_t port, bool reserved)
 	xdr_put_opaque(&out, d->t.mount.root.data, d->t.mount.root.len);
 	err = wire_call(w, &p, &d->t.o->config, args,
 			(uint32_t)xdr_out_len(&out), ms, &x);
-	if (err == 0)
+	if (err == 0) {
 		err = (int)xdr_get_u32(&x);
+		if (!xdr_ok(&x) || err < 0)
+			err = -EBADMSG;
+	}
 	wire_close(w);
 	return err;
 }
@@ -127,14 +130,15 @@ void doctor_groups(struct doctor *d)
 
 /* ---- the path */
 
-/* Takes no link: such a path is left to tool_find().  0 or a status. */
-static uint32_t walk_down(struct tool *t, struct tool_object *obj)
+/* Takes no link: such a path is left to tool_find().  0, a status, or -errno:
+ * no answer came. */
+static int walk_down(struct tool *t, struct tool_object *obj)
 {
 	char rest[NFS_PATH_MAX], *save = NULL, *name;
 	struct nfsc_op op = { .kind = NFS_OP_GETATTR, .fh = t->mount.root };
 
 	if (session_do(t->s, &op) < 0 || op.status != 0)
-		return op.status;
+		return op.err < 0 ? op.err : (int)op.status;
 	obj->fh = t->mount.root;
 	obj->attr = op.attr;
 	memcpy(rest, t->mount.rest, sizeof(rest));
@@ -144,12 +148,12 @@ static uint32_t walk_down(struct tool *t, struct tool_object *obj)
 		op = (struct nfsc_op){ .kind = NFS_OP_LOOKUP, .fh = obj->fh,
 				       .name = name };
 		if (session_do(t->s, &op) < 0 || op.status != 0)
-			return op.status;
+			return op.err < 0 ? op.err : (int)op.status;
 		obj->fh = op.obj;
 		op = (struct nfsc_op){ .kind = NFS_OP_GETATTR,
 				       .fh = obj->fh };
 		if (session_do(t->s, &op) < 0 || op.status != 0)
-			return op.status;
+			return op.err < 0 ? op.err : (int)op.status;
 		obj->attr = op.attr;
 	}
 	if (obj->attr.type == NFS_LNK &&
@@ -262,8 +266,8 @@ bool doctor_path(struct doctor *d)
 {
 	struct tool t = d->t;
 	struct tool_object obj = { 0 };
-	uint32_t status;
 	bool good = true;
+	int status;
 
 	/* Where that fails, doctor_transports() says why. */
 	if (nfsc_session_open(&t.url, &t.o->config, &t.s) < 0)
@@ -271,8 +275,15 @@ bool doctor_path(struct doctor *d)
 	status = walk_down(&t, &obj);
 	if (status == NFS_ACCES && t.mount.rest[0] == '\0') {
 		good = true;	/* the root: it is the call that is denied */
+	} else if (status < 0) {
+		doctor_note(d, BAD, "path", "%s: %s", t.url.path,
+			    doctor_reason(status));
+		doctor_mend(d, TOOL_UNREACHABLE, "wait, and try again; if it "
+			    "goes on, find out in the log of %s why %s does "
+			    "not answer", t.url.host, t.url.path);
+		good = false;
 	} else if (status != 0) {
-		good = refuse_path(d, status);
+		good = refuse_path(d, (uint32_t)status);
 	} else if (obj.fh.len > 0 && obj.attr.type != NFS_DIR) {
 		doctor_note(d, BAD, "path", "%s is a file, and only "
 			    "directories are mounted", t.url.path);

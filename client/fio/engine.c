@@ -33,12 +33,12 @@ static void set_call(const struct thread_data *td, struct unit *u)
 	bool reads = io_u->ddir == DDIR_READ;
 	uint32_t most = reads ? j->limits.rtmax : j->limits.wtmax;
 
-	u->op = (struct nfsc_op){ .kind = NFS_OP_COMMIT, .fh = f->fh };
 	if (!ddir_rw(io_u->ddir)) {
-		f->later = false;
+		u->op = job_commit(f);
 		return;
 	}
-	u->op.kind = reads ? NFS_OP_READ : NFS_OP_WRITE;
+	u->op = (struct nfsc_op){ .kind = reads ? NFS_OP_READ : NFS_OP_WRITE,
+				  .fh = f->fh };
 	u->op.stable = td->o.sync_io;
 	u->op.offset = io_u->offset + u->at;
 	u->op.data = (char *)io_u->xfer_buf + u->at;

@@ -171,17 +171,25 @@ void job_note_write(struct job_file *f, const struct nfsc_op *op)
 {
 	if (op->stored)
 		return;
-	if (f->written && f->verf != op->verf)
+	if (f->writes > f->synced && f->verf != op->verf)
 		f->lost = true;
-	f->written = f->later = true;
+	f->writes++;
 	f->verf = op->verf;
+}
+
+struct nfsc_op job_commit(const struct job_file *f)
+{
+	return (struct nfsc_op){
+		.kind = NFS_OP_COMMIT, .fh = f->fh,
+		.arg = (void *)(uintptr_t)f->writes,
+	};
 }
 
 int job_note_commit(struct job_file *f, const struct nfsc_op *op)
 {
-	bool lost = f->lost || (f->written && f->verf != op->verf);
+	bool lost = f->lost || (f->writes > f->synced && f->verf != op->verf);
 
-	f->written = f->later;
+	f->synced = MAX(f->synced, (uint64_t)(uintptr_t)op->arg);
 	f->lost = false;
 	if (!lost)
 		return 0;
@@ -215,9 +223,7 @@ static int fill_range(struct thread_data *td, struct fio_file *f,
 			job_note_write(file, &op);
 	}
 	if (!err) {
-		op.kind = NFS_OP_COMMIT;
-		op.offset = op.count = 0;
-		file->later = false;
+		op = job_commit(file);
 		err = do_op(j, &op);
 	}
 	if (err)

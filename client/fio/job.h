@@ -44,11 +44,11 @@ struct job_link {
 struct job_file {
 	const char *name;		/* fio's */
 	struct nfsc_fh fh;
-	/* Of the WRITEs since COMMIT, and whether two of them differ: the
+	/* WRITEs that were answered and not stored, and how many of these a
+	 * COMMIT covers.  Their verifier, and whether that of two differed: the
 	 * server has forgotten some (RFC 1813 3.3.7). */
-	uint64_t verf;
-	bool	 written, lost;
-	bool	 later;			/* one was since COMMIT was sent */
+	uint64_t writes, synced, verf;
+	bool	 lost;
 };
 
 struct job {
@@ -78,6 +78,8 @@ int job_find_files(struct thread_data *td);
 int job_fill_file(struct thread_data *td, struct fio_file *f, uint64_t size);
 int job_remove_file(struct thread_data *td, struct fio_file *f);
 
+/* A COMMIT that is sent now; some can be under way. */
+struct nfsc_op job_commit(const struct job_file *f);
 /* Learns the outcome of a WRITE, or of a COMMIT: EIO if the server has lost
  * some of what it had acknowledged. */
 void job_note_write(struct job_file *f, const struct nfsc_op *op);

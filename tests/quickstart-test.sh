@@ -112,7 +112,7 @@ built_and_checked()
 	logged in_tree "$name" all || { fail "$name builds"; return; }
 	find "$work/$name" -name '*.trs' -delete
 	# Most tests wait more than they work.
-	logged in_tree "$name" -k -j$((3 * jobs)) check >/dev/null
+	logged in_tree "$name" -k -j$((2 * jobs)) check >/dev/null
 	count_results "$work/$name"
 	[ -n "$(find "$work/$name" -name '*.trs')" ] || {
 		tail -30 "$phase_log"

@@ -67,6 +67,9 @@ static void drop_owners(struct nlm *nlm, struct nlm_host *h, uint32_t state)
 
 	h->restart_state = state;
 	h->restart_ns = clock_ns();
+	/* The sweep keeps the host for the calls that came before: another
+	 * address can take its place among the ended ones of the table. */
+	h->used_ms = clock_ms();
 	cds_list_for_each_entry(o, &h->owners, on_host)
 		drop_owner(nlm, o, state);
 }

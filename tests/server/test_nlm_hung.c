@@ -5,7 +5,9 @@
 
 #include <sys/socket.h>
 
+#include "lib/clock.h"
 #include "lib/stats.h"
+#include "nlm/proc.h"
 #include "tests/server/daemon_run.h"
 #include "tests/server/fault_vfs.h"
 #include "tests/unit/runner.h"
@@ -329,12 +331,12 @@ static bool has_left(const char *name)
 static const struct nlm_bytes far_off = { 1000, 1, true };
 static struct nlm_process other = { "other", 5, 4, IPPROTO_TCP, { { 0 } } };
 
-/* A host that is idle for a moment leaves the list.  Another host has a
- * lock. */
-static void start_list(void)
+/* A host that is idle so long leaves the list.  Another host has a lock. */
+static void start_idle(uint32_t idle_ms)
 {
 	const struct harness_config config = {
-		.backend = &fault_vfs_ops, .nlm = { .idle_ms = 1, .monitor = {
+		.backend = &fault_vfs_ops, .nlm = { .idle_ms = idle_ms,
+						    .monitor = {
 			.monitor = monitor_notes, .unmonitor = unmonitor_notes,
 			.forget = monitor_forgets,
 		} },
@@ -348,6 +350,11 @@ static void start_list(void)
 	file = other.fh = nfs_make_file(top, "file", "");
 	fd = daemon_connect(srv.port);
 	ck_assert_uint_eq(nlmc_lock(&other, far_off, false), NLM4_GRANTED);
+}
+
+static void start_list(void)
+{
+	start_idle(1);
 }
 
 /* The other host's lock ends, and it leaves the list: so would by now each idle
@@ -514,6 +521,40 @@ TEST(a_host_whose_lock_was_refused_leaves_the_list)
 	ck_assert_uint_eq(take_status(), NLM4_DENIED);
 	EVENTUALLY(has_left("new1 "));
 	close(fd);
+}
+
+static void start_known(void)
+{
+	start_idle(600 * 1000);
+	send_lock_of(0, 7);
+	ck_assert_uint_eq(take_status(), NLM4_GRANTED);
+	send_unlock_of(0, 7);
+	ck_assert_uint_eq(take_status(), NLM4_GRANTED);
+}
+
+/* So many addresses that some share a place in the table with the host's. */
+static void restart_before_many(void)
+{
+	struct sockaddr_in at = { .sin_family = AF_INET };
+	struct nlm *nlm = srv.nlm->ctx;
+	uint64_t idle = clock_ms() + nlm->config.idle_ms;
+
+	EVENTUALLY(clock_ms() + nlm->config.idle_ms > idle);
+	restart();
+	mutex_lock(&nlm->lock);
+	nlm_hosts_sweep(nlm, idle);
+	mutex_unlock(&nlm->lock);
+	for (uint32_t i = 0; i < 32 * NLM_BUCKETS; i++) {
+		at.sin_addr.s_addr = htonl(0x0a000000 + i);
+		nlm_restarted(srv.nlm, "new0", (struct sockaddr *)&at, 3);
+	}
+}
+
+TEST_CASE(.setup = start_known, .teardown = nlmc_end);
+
+TEST(a_lock_that_waited_for_its_turn_is_not_granted_though_others_restarted)
+{
+	check_queued_outlived(restart_before_many);
 }
 
 /* ---- a client that does not answer the call-back, while the server ends */

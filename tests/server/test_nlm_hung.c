@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Locks of new hosts while a disk hangs: that of the status monitor, or that of
  * the file. */
-#include "tests/server/nlm_client.h"
+#include "tests/server/nlm_raw.h"
 
 #include <sys/socket.h>
 
-#include "lib/clock.h"
 #include "lib/stats.h"
-#include "nlm/proc.h"
 #include "tests/server/daemon_run.h"
 #include "tests/server/fault_vfs.h"
 #include "tests/unit/runner.h"
@@ -64,10 +62,6 @@ static unsigned count_forgotten(void)
 	return n;
 }
 
-static nfs_fh3 file;
-static int fd;
-static bool blocks;			/* LOCKs wait */
-
 static void start(void)
 {
 	const struct harness_config config = {
@@ -76,107 +70,15 @@ static void start(void)
 	};
 
 	nasked = nforgotten = 0;
-	nlmc_start(&config);
-	file = nfs_make_file(top, "file", "");
-	fd = daemon_connect(srv.port);
+	nlmr_start(&config);
 }
 
 TEST_CASE(.setup = start, .teardown = nlmc_end);
 
-/* The call @xid of version 4, up to its arguments. */
-static void begin_call(struct xdr_out *x, uint8_t bytes[512], uint32_t xid,
-		       uint32_t proc)
-{
-	xdr_out_init(x, bytes, 512);
-	xdr_put_u32(x, 0);			/* the mark: send_call() */
-	xdr_put_u32(x, xid);
-	for (unsigned i = 0; i < 9; i++)
-		xdr_put_u32(x, (uint32_t[]){ 0, 2, NLM_PROGRAM, 4, proc,
-					     1, 20, 0, 0 }[i]);
-	for (unsigned i = 0; i < 5; i++)	/* the rest of AUTH_SYS, none */
-		xdr_put_u32(x, 0);
-	xdr_put_opaque(x, "abc", 3);
-}
-
-static void send_call(struct xdr_out *x, uint8_t *bytes)
-{
-	const size_t len = xdr_out_len(x);
-
-	xdr_out_init(x, bytes, 4);
-	xdr_put_u32(x, 0x80000000u | (uint32_t)(len - 4));
-	ck_assert_int_eq(send(fd, bytes, len, 0), (ssize_t)len);
-}
-
-static void put_owner(struct xdr_out *x, uint32_t host)
-{
-	char name[16];
-
-	snprintf(name, sizeof(name), "new%u", host);
-	xdr_put_string(x, name);
-	xdr_put_opaque(x, file.data.data_val, file.data.data_len);
-	xdr_put_string(x, "an owner");
-}
-
-/* LOCK by a process of the host @host, of the byte @number, which is the
- * process's number, too. */
-static void send_lock_of(uint32_t host, uint32_t number)
-{
-	uint8_t bytes[512];
-	struct xdr_out x;
-
-	begin_call(&x, bytes, number, NLM_LOCK);
-	xdr_put_bool(&x, blocks);
-	xdr_put_bool(&x, true);
-	put_owner(&x, host);
-	xdr_put_u32(&x, number);
-	xdr_put_u64(&x, number);
-	xdr_put_u64(&x, 1);
-	xdr_put_bool(&x, false);
-	xdr_put_u32(&x, 1);
-	send_call(&x, bytes);
-}
-
-static void send_unlock_of(uint32_t host, uint32_t number)
-{
-	uint8_t bytes[512];
-	struct xdr_out x;
-
-	begin_call(&x, bytes, number + 100, NLM_UNLOCK);
-	put_owner(&x, host);
-	xdr_put_u32(&x, number);
-	xdr_put_u64(&x, number);
-	xdr_put_u64(&x, 1);
-	send_call(&x, bytes);
-}
-
-/* SHARE that denies others to read. */
-static void send_share_of(uint32_t host)
-{
-	uint8_t bytes[512];
-	struct xdr_out x;
-
-	begin_call(&x, bytes, host, NLM_SHARE);
-	put_owner(&x, host);
-	xdr_put_u32(&x, 1);
-	xdr_put_u32(&x, 1);
-	xdr_put_bool(&x, false);
-	send_call(&x, bytes);
-}
-
 /* By a host that no other call is of. */
 static void send_lock(uint32_t number)
 {
-	send_lock_of(number, number);
-}
-
-/* The status in the next reply. */
-static uint32_t take_status(void)
-{
-	uint32_t reply[10];
-
-	ck_assert_int_eq(recv(fd, reply, sizeof(reply), MSG_WAITALL),
-			 sizeof(reply));
-	return ntohl(reply[9]);
+	nlmr_lock(number, number);
 }
 
 TEST(locks_that_wait_for_the_status_monitor_are_bounded)
@@ -185,20 +87,20 @@ TEST(locks_that_wait_for_the_status_monitor_are_bounded)
 		send_lock(i);
 	/* Those that have no room are to come again. */
 	for (unsigned i = 0; i < 2; i++)
-		ck_assert_uint_eq(take_status(), NLM4_DENIED_GRACE_PERIOD);
+		ck_assert_uint_eq(nlmr_status(), NLM4_DENIED_GRACE_PERIOD);
 	EVENTUALLY(count_asked() == ROOM);
 	ck_assert_uint_eq(stats_sum_by_name("nlm_asking_full"), 2);
 	for (unsigned i = 0; i < ROOM; i++)
 		tell_done(asked[i], 0);
 	for (unsigned i = 0; i < ROOM; i++)
-		ck_assert_uint_eq(take_status(), NLM4_GRANTED);
+		ck_assert_uint_eq(nlmr_status(), NLM4_GRANTED);
 	/* There is room again.  A number of before would be a call that comes
 	 * again, and have its reply of before. */
 	send_lock(ROOM + 2);
 	EVENTUALLY(count_asked() == ROOM + 1);
 	tell_done(asked[ROOM], 0);
-	ck_assert_uint_eq(take_status(), NLM4_GRANTED);
-	close(fd);
+	ck_assert_uint_eq(nlmr_status(), NLM4_GRANTED);
+	close(nlmr.fd);
 }
 
 TEST(a_connection_that_goes_takes_its_waiting_locks_along)
@@ -206,15 +108,15 @@ TEST(a_connection_that_goes_takes_its_waiting_locks_along)
 	for (uint32_t i = 0; i < ROOM; i++)
 		send_lock(i);
 	EVENTUALLY(count_asked() == ROOM);
-	close(fd);
+	close(nlmr.fd);
 	EVENTUALLY((rpc_server_relieve(srv.server),
 		    count_forgotten() == ROOM));
-	fd = daemon_connect(srv.port);
+	nlmr.fd = daemon_connect(srv.port);
 	send_lock(ROOM);
 	EVENTUALLY(count_asked() == ROOM + 1);
 	tell_done(asked[ROOM], 0);
-	ck_assert_uint_eq(take_status(), NLM4_GRANTED);
-	close(fd);
+	ck_assert_uint_eq(nlmr_status(), NLM4_GRANTED);
+	close(nlmr.fd);
 }
 
 /* ---- a host that restarts while its LOCK waits for the status monitor */
@@ -229,7 +131,7 @@ static uint32_t lock_outlived(void (*end)(void))
 	EVENTUALLY(count_asked() == n + 1);
 	end();
 	tell_done(asked[n], 0);
-	return take_status();
+	return nlmr_status();
 }
 
 static void restart(void)
@@ -244,7 +146,8 @@ static void restart_late(void)
 
 static void free_all(void)
 {
-	nlmc_free_all(&(struct nlm_process){ "new0", 1, 4, IPPROTO_TCP, file });
+	nlmc_free_all(&(struct nlm_process){ "new0", 1, 4, IPPROTO_TCP,
+					     nlmr.file });
 }
 
 static void release_locks(void)
@@ -268,9 +171,9 @@ static void check_outlived(void (*end)(void))
 	ck_assert_uint_eq(lock_outlived(end), NLM4_DENIED_GRACE_PERIOD);
 	/* A call that comes later is of the host as it is now; another number
 	 * makes it another call. */
-	send_lock_of(0, 1);
-	ck_assert_uint_eq(take_status(), NLM4_GRANTED);
-	close(fd);
+	nlmr_lock(0, 1);
+	ck_assert_uint_eq(nlmr_status(), NLM4_GRANTED);
+	close(nlmr.fd);
 }
 
 TEST(a_lock_that_came_before_its_host_restarted_is_not_granted)
@@ -291,7 +194,7 @@ TEST(a_lock_that_came_before_its_client_was_released_is_not_granted)
 TEST(a_lock_of_the_restarted_host_is_granted_though_the_notice_is_late)
 {
 	ck_assert_uint_eq(lock_outlived(restart_late), NLM4_GRANTED);
-	close(fd);
+	close(nlmr.fd);
 }
 
 /* ---- the list of hosts, while the disk of the file hangs */
@@ -331,12 +234,12 @@ static bool has_left(const char *name)
 static const struct nlm_bytes far_off = { 1000, 1, true };
 static struct nlm_process other = { "other", 5, 4, IPPROTO_TCP, { { 0 } } };
 
-/* A host that is idle so long leaves the list.  Another host has a lock. */
-static void start_idle(uint32_t idle_ms)
+/* A host that is idle for a moment leaves the list.  Another host has a
+ * lock. */
+static void start_list(void)
 {
 	const struct harness_config config = {
-		.backend = &fault_vfs_ops, .nlm = { .idle_ms = idle_ms,
-						    .monitor = {
+		.backend = &fault_vfs_ops, .nlm = { .idle_ms = 1, .monitor = {
 			.monitor = monitor_notes, .unmonitor = unmonitor_notes,
 			.forget = monitor_forgets,
 		} },
@@ -346,15 +249,9 @@ static void start_idle(uint32_t idle_ms)
 	fault_init();
 	left[0] = '\0';
 	atomic_store(&is_late, false);
-	nlmc_start(&config);
-	file = other.fh = nfs_make_file(top, "file", "");
-	fd = daemon_connect(srv.port);
+	nlmr_start(&config);
+	other.fh = nlmr.file;
 	ck_assert_uint_eq(nlmc_lock(&other, far_off, false), NLM4_GRANTED);
-}
-
-static void start_list(void)
-{
-	start_idle(1);
 }
 
 /* The other host's lock ends, and it leaves the list: so would by now each idle
@@ -377,8 +274,8 @@ TEST(a_host_stays_on_the_list_while_its_lock_waits_for_the_disk)
 	let_idle_hosts_leave();
 	ck_assert(!has_left("new1 "));
 	fault_hold(FAULT_OPEN_HANDLE, false);
-	ck_assert_uint_eq(take_status(), NLM4_GRANTED);
-	close(fd);
+	ck_assert_uint_eq(nlmr_status(), NLM4_GRANTED);
+	close(nlmr.fd);
 }
 
 /* The monitor's answer to the first call is late.  A second call of the host
@@ -386,16 +283,16 @@ TEST(a_host_stays_on_the_list_while_its_lock_waits_for_the_disk)
 TEST(a_host_stays_on_the_list_while_its_lock_waits_for_the_monitor)
 {
 	atomic_store(&is_late, true);
-	send_lock_of(1, 1);
+	nlmr_lock(1, 1);
 	EVENTUALLY(count_asked() == 1);
 	atomic_store(&is_late, false);
-	send_lock_of(1, 1000);
-	ck_assert_uint_eq(take_status(), NLM4_DENIED);
+	nlmr_lock(1, 1000);
+	ck_assert_uint_eq(nlmr_status(), NLM4_DENIED);
 	let_idle_hosts_leave();
 	ck_assert(!has_left("new1 "));
 	tell_done(asked[0], 0);
-	ck_assert_uint_eq(take_status(), NLM4_GRANTED);
-	close(fd);
+	ck_assert_uint_eq(nlmr_status(), NLM4_GRANTED);
+	close(nlmr.fd);
 }
 
 /* The client's kernel sends UNLOCK when a process is killed in LOCK, and may
@@ -407,16 +304,16 @@ TEST(an_unlock_behind_its_lock_runs_though_the_connection_was_reset)
 
 	/* Goes with the connection, which shows that its end is known. */
 	atomic_store(&is_late, true);
-	send_lock_of(1, 1);
+	nlmr_lock(1, 1);
 	EVENTUALLY(count_asked() == 1);
 	atomic_store(&is_late, false);
 	fault_hold(FAULT_OPEN_HANDLE, true);
-	send_lock_of(2, 2);
+	nlmr_lock(2, 2);
 	EVENTUALLY(fault_calls(FAULT_OPEN_HANDLE) > opened);
-	send_unlock_of(2, 2);
+	nlmr_unlock(2, 2);
 	EVENTUALLY(stats_sum_by_name("rpc_order_waits") == 1);
-	setsockopt(fd, SOL_SOCKET, SO_LINGER, &none, sizeof(none));
-	close(fd);
+	setsockopt(nlmr.fd, SOL_SOCKET, SO_LINGER, &none, sizeof(none));
+	close(nlmr.fd);
 	EVENTUALLY((rpc_server_relieve(srv.server), count_forgotten() == 1));
 	rpc_server_relieve(srv.server);
 	fault_hold(FAULT_OPEN_HANDLE, false);
@@ -427,66 +324,22 @@ TEST(an_unlock_behind_its_lock_runs_though_the_connection_was_reset)
 TEST(a_waiter_whose_host_freed_all_is_not_granted_by_an_unlock_under_way)
 {
 	const struct nlm_bytes two = { 2, 1, true };
-	struct nlm_process waiter = { "waiter", 6, 4, IPPROTO_TCP, file };
+	struct nlm_process waiter = { "waiter", 6, 4, IPPROTO_TCP, nlmr.file };
 	unsigned asked_backend;
 
-	send_lock_of(1, 2);
-	ck_assert_uint_eq(take_status(), NLM4_GRANTED);
+	nlmr_lock(1, 2);
+	ck_assert_uint_eq(nlmr_status(), NLM4_GRANTED);
 	ck_assert_uint_eq(nlmc_lock(&waiter, two, true), NLM4_BLOCKED);
 	asked_backend = fault_calls(FAULT_LOCK);
 	fault_hold(FAULT_LOCK, true);
-	send_unlock_of(1, 2);
+	nlmr_unlock(1, 2);
 	EVENTUALLY(fault_calls(FAULT_LOCK) > asked_backend);
 	nlmc_free_all(&waiter);
 	EVENTUALLY(stats_sum_by_name("nlm_restarts") == 1);
 	fault_hold(FAULT_LOCK, false);
-	ck_assert_uint_eq(take_status(), NLM4_GRANTED);
+	ck_assert_uint_eq(nlmr_status(), NLM4_GRANTED);
 	EVENTUALLY(nlmc_lock(&other, two, false) == NLM4_GRANTED);
-	close(fd);
-}
-
-/* The status in the reply to @xid, of the next @n. */
-static uint32_t take_status_of(uint32_t xid, unsigned n)
-{
-	uint32_t reply[10], status = ~0u;
-
-	for (unsigned i = 0; i < n; i++) {
-		ck_assert_int_eq(recv(fd, reply, sizeof(reply), MSG_WAITALL),
-				 sizeof(reply));
-		if (ntohl(reply[1]) == xid)
-			status = ntohl(reply[9]);
-	}
-	return status;
-}
-
-/* A LOCK waits behind an UNLOCK of its owner, which waits for the file's turn:
- * nothing of its host is known yet. */
-static void check_queued_outlived(void (*end)(void))
-{
-	unsigned asked_backend = fault_calls(FAULT_LOCK);
-
-	fault_hold(FAULT_LOCK, true);
-	send_lock_of(3, 3);
-	EVENTUALLY(fault_calls(FAULT_LOCK) > asked_backend);
-	send_unlock_of(0, 5);
-	send_lock_of(0, 5);
-	EVENTUALLY(stats_sum_by_name("rpc_order_waits") == 1);
-	end();
-	fault_hold(FAULT_LOCK, false);
-	ck_assert_uint_eq(take_status_of(5, 3), NLM4_DENIED_GRACE_PERIOD);
-	send_lock_of(0, 6);
-	ck_assert_uint_eq(take_status(), NLM4_GRANTED);
-	close(fd);
-}
-
-TEST(a_lock_that_waited_for_its_turn_before_its_host_freed_all_is_not_granted)
-{
-	check_queued_outlived(free_all);
-}
-
-TEST(a_lock_that_waited_for_its_turn_before_its_host_restarted_is_not_granted)
-{
-	check_queued_outlived(restart);
+	close(nlmr.fd);
 }
 
 /* Ends the locks of the host while its SHARE waits for the disk. */
@@ -495,14 +348,14 @@ static void check_share_outlived(void (*end)(void))
 	unsigned opened = fault_calls(FAULT_OPEN_HANDLE);
 
 	fault_hold(FAULT_OPEN_HANDLE, true);
-	send_share_of(0);
+	nlmr_share(0);
 	EVENTUALLY(fault_calls(FAULT_OPEN_HANDLE) > opened);
 	end();
 	let_idle_hosts_leave();
 	fault_hold(FAULT_OPEN_HANDLE, false);
-	ck_assert_uint_eq(take_status(), NLM4_DENIED_GRACE_PERIOD);
+	ck_assert_uint_eq(nlmr_status(), NLM4_DENIED_GRACE_PERIOD);
 	ck_assert_uint_eq(nlmc_share(&other, 1, 1), NLM4_GRANTED);
-	close(fd);
+	close(nlmr.fd);
 }
 
 TEST(a_share_that_came_before_its_host_freed_all_is_not_granted)
@@ -517,44 +370,10 @@ TEST(a_share_that_came_before_its_client_was_released_is_not_granted)
 
 TEST(a_host_whose_lock_was_refused_leaves_the_list)
 {
-	send_lock_of(1, 1000);
-	ck_assert_uint_eq(take_status(), NLM4_DENIED);
+	nlmr_lock(1, 1000);
+	ck_assert_uint_eq(nlmr_status(), NLM4_DENIED);
 	EVENTUALLY(has_left("new1 "));
-	close(fd);
-}
-
-static void start_known(void)
-{
-	start_idle(600 * 1000);
-	send_lock_of(0, 7);
-	ck_assert_uint_eq(take_status(), NLM4_GRANTED);
-	send_unlock_of(0, 7);
-	ck_assert_uint_eq(take_status(), NLM4_GRANTED);
-}
-
-/* So many addresses that some share a place in the table with the host's. */
-static void restart_before_many(void)
-{
-	struct sockaddr_in at = { .sin_family = AF_INET };
-	struct nlm *nlm = srv.nlm->ctx;
-	uint64_t idle = clock_ms() + nlm->config.idle_ms;
-
-	EVENTUALLY(clock_ms() + nlm->config.idle_ms > idle);
-	restart();
-	mutex_lock(&nlm->lock);
-	nlm_hosts_sweep(nlm, idle);
-	mutex_unlock(&nlm->lock);
-	for (uint32_t i = 0; i < 32 * NLM_BUCKETS; i++) {
-		at.sin_addr.s_addr = htonl(0x0a000000 + i);
-		nlm_restarted(srv.nlm, "new0", (struct sockaddr *)&at, 3);
-	}
-}
-
-TEST_CASE(.setup = start_known, .teardown = nlmc_end);
-
-TEST(a_lock_that_waited_for_its_turn_is_not_granted_though_others_restarted)
-{
-	check_queued_outlived(restart_before_many);
+	close(nlmr.fd);
 }
 
 /* ---- a client that does not answer the call-back, while the server ends */
@@ -563,9 +382,8 @@ static void start_silent(void)
 {
 	const struct harness_config config = { .nlm = { .told_ms = 60000 } };
 
-	nlmc_start(&config);
-	file = other.fh = nfs_make_file(top, "file", "");
-	fd = daemon_connect(srv.port);
+	nlmr_start(&config);
+	other.fh = nlmr.file;
 }
 
 TEST_CASE(.setup = start_silent, .teardown = nlmc_end);
@@ -573,22 +391,22 @@ TEST_CASE(.setup = start_silent, .teardown = nlmc_end);
 TEST(calls_that_wait_for_an_answer_are_to_come_again_when_the_server_ends)
 {
 	const struct nlm_bytes both = { 2, 2, true }, three = { 3, 1, true };
-	struct nlm_process late = { "late", 6, 4, IPPROTO_TCP, file };
+	struct nlm_process late = { "late", 6, 4, IPPROTO_TCP, nlmr.file };
 
 	ck_assert_uint_eq(nlmc_lock(&other, both, false), NLM4_GRANTED);
 	nlmc_answer = NLM_SILENT;
-	blocks = true;
-	send_lock_of(1, 2);
-	ck_assert_uint_eq(take_status(), NLM4_BLOCKED);
+	nlmr.blocks = true;
+	nlmr_lock(1, 2);
+	ck_assert_uint_eq(nlmr_status(), NLM4_BLOCKED);
 	ck_assert_uint_eq(nlmc_lock(&late, three, true), NLM4_BLOCKED);
 	ck_assert_uint_eq(nlmc_unlock(&other, both), NLM4_GRANTED);
 	EVENTUALLY(nlmc_count(NLM_GRANTED) == 2);
-	send_unlock_of(1, 2);
+	nlmr_unlock(1, 2);
 	EVENTUALLY(stats_sum_by_name("nlm_awaits") == 1);
 	nlm_ending(srv.nlm);
-	ck_assert_uint_eq(take_status(), NLM4_DENIED_GRACE_PERIOD);
+	ck_assert_uint_eq(nlmr_status(), NLM4_DENIED_GRACE_PERIOD);
 	/* One that comes later does not wait, either. */
 	ck_assert_uint_eq(nlmc_unlock(&late, three), NLM4_DENIED_GRACE_PERIOD);
-	blocks = false;
-	close(fd);
+	nlmr.blocks = false;
+	close(nlmr.fd);
 }

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* LOCKs that wait behind another call while their host restarts: what sent them
+ * is gone. */
+#include "tests/server/nlm_raw.h"
+
+#include "lib/clock.h"
+#include "lib/stats.h"
+#include "nlm/proc.h"
+#include "tests/server/fault_vfs.h"
+#include "tests/unit/runner.h"
+
+static void start(void)
+{
+	const struct harness_config config = {
+		.backend = &fault_vfs_ops, .nlm.idle_ms = 600 * 1000,
+	};
+
+	fault_init();
+	nlmr_start(&config);
+}
+
+static void end(void)
+{
+	close(nlmr.fd);
+	nlmc_end();
+}
+
+TEST_CASE(.setup = start, .teardown = end);
+
+/* Has @restart end the locks of the host while its LOCK waits behind an UNLOCK
+ * of the same owner, which waits for the file's turn: the server knows nothing
+ * of that LOCK's host yet.  Returns the answer to the LOCK. */
+static uint32_t lock_behind(void (*restart)(void))
+{
+	unsigned asked_backend = fault_calls(FAULT_LOCK);
+
+	fault_hold(FAULT_LOCK, true);
+	nlmr_lock(3, 3);
+	EVENTUALLY(fault_calls(FAULT_LOCK) > asked_backend);
+	nlmr_unlock(0, 5);
+	nlmr_lock(0, 5);
+	EVENTUALLY(stats_sum_by_name("rpc_order_waits") == 1);
+	restart();
+	fault_hold(FAULT_LOCK, false);
+	return nlmr_status_of(5, 3);
+}
+
+static void check_outlived(void (*restart)(void))
+{
+	ck_assert_uint_eq(lock_behind(restart), NLM4_DENIED_GRACE_PERIOD);
+	/* One that comes later is of the host as it is now. */
+	nlmr_lock(0, 6);
+	ck_assert_uint_eq(nlmr_status(), NLM4_GRANTED);
+}
+
+static void free_all(void)
+{
+	nlmc_free_all(&(struct nlm_process){ "new0", 1, 4, IPPROTO_TCP,
+					     nlmr.file });
+}
+
+TEST(a_lock_that_waited_for_its_turn_before_its_host_freed_all_is_not_granted)
+{
+	check_outlived(free_all);
+}
+
+static void restart(void)
+{
+	nlmc_restarted("new0", 9);
+}
+
+TEST(a_lock_that_waited_for_its_turn_before_its_host_restarted_is_not_granted)
+{
+	check_outlived(restart);
+}
+
+/* So many addresses that some share a place in the table with the host's. */
+static void restart_before_many(void)
+{
+	struct sockaddr_in at = { .sin_family = AF_INET };
+	struct nlm *nlm = srv.nlm->ctx;
+	uint64_t idle = clock_ms() + nlm->config.idle_ms;
+
+	EVENTUALLY(clock_ms() + nlm->config.idle_ms > idle);
+	restart();
+	mutex_lock(&nlm->lock);
+	nlm_hosts_sweep(nlm, idle);
+	mutex_unlock(&nlm->lock);
+	for (uint32_t i = 0; i < 32 * NLM_BUCKETS; i++) {
+		at.sin_addr.s_addr = htonl(0x0a000000 + i);
+		nlm_restarted(srv.nlm, "new0", (struct sockaddr *)&at, 9);
+	}
+}
+
+TEST(a_lock_that_waited_for_its_turn_is_not_granted_though_others_restarted)
+{
+	/* The host is known. */
+	nlmr_lock(0, 7);
+	ck_assert_uint_eq(nlmr_status(), NLM4_GRANTED);
+	nlmr_unlock(0, 7);
+	ck_assert_uint_eq(nlmr_status(), NLM4_GRANTED);
+	check_outlived(restart_before_many);
+}

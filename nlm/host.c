@@ -74,32 +74,33 @@ static void drop_owners(struct nlm *nlm, struct nlm_host *h, uint32_t state)
 		drop_owner(nlm, o, state);
 }
 
-static void drop_host(struct nlm *nlm, struct nlm_host *h, uint32_t state)
+/* False: the notice was late, the host has locked since a newer restart. */
+static bool drop_host(struct nlm *nlm, struct nlm_host *h, uint32_t state)
 {
-	/* The notice was late: the host has locked since a newer restart. */
 	if (state && is_newer(newest_state(h), state)) {
 		stat_inc(nlm_late_restarts);
-		return;
+		return false;
 	}
 	stat_inc(nlm_restarts);
 	log_limited(LOG_LEVEL_INFO, "%s has restarted: its %u locks end",
 		    h->name, h->ranges);
 	drop_owners(nlm, h, state);
+	return true;
 }
 
-/* A host that is not in the table, or of which one of our addresses is not, can
- * have a LOCK that waits for a worker, or behind another call. */
+/* A host that is not in the table, or not with the address of ours that it
+ * calls, can have a LOCK that waits for a worker, or behind another call. */
 static void drop_hosts(struct nlm *nlm, const struct nlm_who *who,
 		       uint32_t state)
 {
 	struct nlm_host *h = NULL;
-	unsigned n = 0;
+	bool late = false;
 
 	mutex_lock(&nlm->lock);
-	for (; !nlm->stops && (h = nlm_host_next(&nlm->table, who, h)); n++)
-		drop_host(nlm, h, state);
-	if (n == 0 || !state)
-		nlm_table_ended(&nlm->table, &who->addr);
+	while (!nlm->stops && (h = nlm_host_next(&nlm->table, who, h)))
+		late |= !drop_host(nlm, h, state);
+	if (!late)
+		nlm_table_ended(&nlm->table, &who->addr, state);
 	mutex_unlock(&nlm->lock);
 }
 
@@ -132,7 +133,7 @@ void nlm_release(struct rpc_program *prog, const struct in6_addr *addr,
 		ended->shares += h->shares;
 		drop_owners(nlm, h, 0);
 	}
-	nlm_table_ended(&nlm->table, addr);
+	nlm_table_ended(&nlm->table, addr, 0);
 	mutex_unlock(&nlm->lock);
 	stat_add(nlm_released, ended->locks);
 }

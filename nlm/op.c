@@ -176,7 +176,7 @@ bool nlm_is_outlived(struct rpc_call *call, const struct nlm_host *host)
 	const struct nlm *nlm = nlm_op(call)->nlm;
 	const uint64_t came = rpc_call_started(call);
 
-	if (nlm_table_is_outlived(&nlm->table, host, came))
+	if (nlm_table_is_outlived(&nlm->table, host, came, a->state))
 		return true;
 	return came <= host->restart_ns &&
 	       (!host->restart_state || a->state != host->restart_state);

@@ -164,34 +164,34 @@ void nlm_host_monitored(struct nlm_table *t, struct nlm_host *h)
 }
 
 static void note_ended(struct nlm_table *t, const struct in6_addr *addr,
-		       uint64_t ns)
+		       uint64_t ns, uint32_t state)
 {
-	unsigned i = network_bucket(addr);
+	struct nlm_ended *e = &t->ended[network_bucket(addr)];
 
-	if (ns < t->ended[i].ns)
-		return;
-	t->ended[i].addr = *addr;
-	t->ended[i].ns = ns;
+	if (ns >= e->ns)
+		*e = (struct nlm_ended){ *addr, ns, state };
 }
 
-void nlm_table_ended(struct nlm_table *t, const struct in6_addr *addr)
+void nlm_table_ended(struct nlm_table *t, const struct in6_addr *addr,
+		     uint32_t state)
 {
-	note_ended(t, addr, clock_ns());
+	note_ended(t, addr, clock_ns(), state);
 }
 
 bool nlm_table_is_outlived(const struct nlm_table *t, const struct nlm_host *h,
-			   uint64_t ns)
+			   uint64_t ns, uint32_t state)
 {
-	unsigned i = network_bucket(&h->addr);
+	const struct nlm_ended *e = &t->ended[network_bucket(&h->addr)];
 
-	return is_of(h, &t->ended[i].addr) && ns <= t->ended[i].ns;
+	return is_of(h, &e->addr) && ns <= e->ns &&
+	       (!e->state || state != e->state);
 }
 
 void nlm_host_free(struct nlm_table *t, struct nlm_host *h)
 {
 	assert(cds_list_empty(&h->owners));
 	if (h->restart_ns)
-		note_ended(t, &h->addr, h->restart_ns);
+		note_ended(t, &h->addr, h->restart_ns, h->restart_state);
 	cds_list_del(&h->link);
 	t->hosts--;
 	t->monitored -= h->monitored;

@@ -206,12 +206,18 @@ struct nlm_limits {
 
 #define NLM_BUCKETS	1024u
 
+/* The last address in a bucket of hosts of which locks were ended.  Calls of
+ * before can be under way, also of hosts that are not in the table. */
+struct nlm_ended {
+	struct in6_addr	 addr;
+	uint64_t	 ns;
+	uint32_t	 state;		/* its monitor's since then; 0: what
+					 * was locked in any ended */
+};
+
 struct nlm_table {
 	struct nlm_limits	 limits;
-	/* By the buckets of hosts: the last address of which locks of hosts
-	 * that are not in the table were ended, and when.  Calls of before can
-	 * be under way. */
-	struct { struct in6_addr addr; uint64_t ns; } ended[NLM_BUCKETS];
+	struct nlm_ended	 ended[NLM_BUCKETS];	/* as hosts */
 	unsigned		 hosts, owners, files, ranges, waits, shares;
 	unsigned		 monitored;	/* of the hosts */
 	uint64_t		 search;	/* for deadlocks, so far */
@@ -260,12 +266,14 @@ unsigned nlm_ranges_of(const struct nlm_table *t, const struct in6_addr *addr);
 void nlm_hold_note(struct nlm_hold *h);
 /* The status monitor watches it from now on. */
 void nlm_host_monitored(struct nlm_table *t, struct nlm_host *h);
-/* The locks of hosts at @addr that are not in the table end now. */
-void nlm_table_ended(struct nlm_table *t, const struct in6_addr *addr);
-/* True if a call of @h that came at @ns came before the locks of hosts at its
- * address were ended, of which @h may be one. */
+/* The locks of a host at @addr that can be absent from the table end now,
+ * unless they were made in @state, which is not 0. */
+void nlm_table_ended(struct nlm_table *t, const struct in6_addr *addr,
+		     uint32_t state);
+/* True if a call of @h in @state that came at @ns came before locks at its
+ * address were ended, of which @h's may be some. */
 bool nlm_table_is_outlived(const struct nlm_table *t, const struct nlm_host *h,
-			   uint64_t ns);
+			   uint64_t ns, uint32_t state);
 /* The host has no owners. */
 void nlm_host_free(struct nlm_table *t, struct nlm_host *h);
 

@@ -74,6 +74,45 @@ TEST(a_lock_that_waited_for_its_turn_before_its_host_restarted_is_not_granted)
 	check_outlived(restart);
 }
 
+static void restart_late(void)
+{
+	nlmc_restarted("new0", 1);
+}
+
+TEST(a_lock_of_the_restarted_host_is_granted_though_it_waited_for_its_turn)
+{
+	ck_assert_uint_eq(lock_behind(restart_late), NLM4_GRANTED);
+}
+
+/* The host has a lock at the second address, and is not known at the first. */
+static void lock_at_second(void)
+{
+	const struct nlm_process p = { "new0", 9, 4, IPPROTO_UDP, nlmr.file };
+
+	nlmc_to = NLMC_SECOND;
+	ck_assert_uint_eq(nlmc_lock(&p, (struct nlm_bytes){ 50, 1, true },
+				    false), NLM4_GRANTED);
+}
+
+TEST(a_lock_that_waited_at_an_address_that_its_host_is_new_to_is_not_granted)
+{
+	lock_at_second();
+	check_outlived(restart);
+}
+
+static void restart_told_late(void)
+{
+	nlmc_restarted("new0", 5);
+}
+
+TEST(a_notice_that_is_late_ends_no_lock_that_waits)
+{
+	/* In the state 7. */
+	lock_at_second();
+	ck_assert_uint_eq(lock_behind(restart_told_late), NLM4_GRANTED);
+	ck_assert_uint_eq(stats_sum_by_name("nlm_late_restarts"), 1);
+}
+
 /* So many addresses that some share a place in the table with the host's. */
 static void restart_before_many(void)
 {

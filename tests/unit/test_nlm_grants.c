@@ -26,6 +26,7 @@ static void setup(void)
 	const struct nlm_who who = {
 		.addr.s6_addr = { 0xfd, [15] = 1 },
 		.name = (const uint8_t *)"host", .name_len = 4,
+		.oh = (const uint8_t *)"",
 	};
 
 	nlm_table_init(&table, &limits);
@@ -72,20 +73,24 @@ TEST(the_end_of_a_host_is_known_when_it_has_left_the_table)
 	};
 	uint64_t came = clock_ns();
 
-	ck_assert(!nlm_table_is_outlived(&table, host, came));
+	ck_assert(!nlm_table_is_outlived(&table, host, came, 3));
 	host->restart_ns = clock_ns();
 	nlm_owner_tidy(&table, owner);
 	nlm_host_free(&table, host);
 	host = nlm_host_get(&table, &who);
-	ck_assert(nlm_table_is_outlived(&table, host, came));
-	ck_assert(!nlm_table_is_outlived(&table, host, clock_ns() + 1));
+	ck_assert(nlm_table_is_outlived(&table, host, came, 3));
+	ck_assert(!nlm_table_is_outlived(&table, host, clock_ns() + 1, 3));
 	/* One that was never there. */
 	came = clock_ns();
-	nlm_table_ended(&table, &addr);
-	ck_assert(nlm_table_is_outlived(&table, host, came));
+	nlm_table_ended(&table, &addr, 0);
+	ck_assert(nlm_table_is_outlived(&table, host, came, 3));
+	/* The host had restarted, and has asked in its new state. */
+	nlm_table_ended(&table, &addr, 3);
+	ck_assert(!nlm_table_is_outlived(&table, host, came, 3));
+	ck_assert(nlm_table_is_outlived(&table, host, came, 1));
 	/* The end of another address is none of its business. */
 	came = clock_ns();
 	addr.s6_addr[15] = 2;
-	nlm_table_ended(&table, &addr);
-	ck_assert(!nlm_table_is_outlived(&table, host, came));
+	nlm_table_ended(&table, &addr, 0);
+	ck_assert(!nlm_table_is_outlived(&table, host, came, 3));
 }

@@ -8,8 +8,8 @@
 
 STAT(nlm_restarts, "clients whose locks ended because they restarted");
 STAT(nlm_released, "locks of clients that gannetctl released");
-STAT(nlm_late_restarts, "restart notices that came after a newer one, and "
-     "ended no locks");
+STAT(nlm_late_restarts, "restart notices that came again, or after a newer "
+     "one, and ended no locks");
 
 /* True if the state @a of a host's monitor came after @b.  They grow. */
 static bool is_newer(uint32_t a, uint32_t b)
@@ -74,10 +74,12 @@ static void drop_owners(struct nlm *nlm, struct nlm_host *h, uint32_t state)
 		drop_owner(nlm, o, state);
 }
 
-/* False: the notice was late, the host has locked since a newer restart. */
+/* False: the notice came again, or was late and the host has locked since a
+ * newer restart. */
 static bool drop_host(struct nlm *nlm, struct nlm_host *h, uint32_t state)
 {
-	if (state && is_newer(newest_state(h), state)) {
+	if (state && (h->restart_state == state ||
+		      is_newer(newest_state(h), state))) {
 		stat_inc(nlm_late_restarts);
 		return false;
 	}

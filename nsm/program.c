@@ -3,7 +3,7 @@
  * program - program 100024: hosts tell us of their restarts, and lock managers
  * of this machine, the NFS client's, have hosts monitored.
  *
- * SM_NOTIFY counts from the address of a host on the list only.  SM_MON,
+ * SM_NOTIFY counts for a host with the caller's address only.  SM_MON,
  * SM_UNMON and SM_SIMU_CRASH are for this machine: from loopback, and from a
  * reserved port where this server runs as root.
  */

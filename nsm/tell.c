@@ -158,6 +158,15 @@ static unsigned find_meant(struct nsm *n, const char *name,
 	return count;
 }
 
+/* True if one of @list is a host of ours. */
+static bool has_ours(struct nsm_host *const *list, unsigned count)
+{
+	for (unsigned i = 0; i < count; i++)
+		if (!list[i]->user)
+			return true;
+	return false;
+}
+
 /* Passes the news on, without the lock.  Hosts of @list have one name, however
  * many addresses of ours they use. */
 static void pass_on(struct nsm *n, struct nsm_host *const *list,
@@ -183,9 +192,11 @@ void nsm_news(struct nsm *n, const char *name, const struct sockaddr *addr,
 	struct nsm_host *meant[MAX_NEWS];
 	char from[NSM_NAME_MAX];
 	unsigned all, count = 0;
+	bool ours;
 
 	mutex_lock(&n->lock);
 	all = find_meant(n, name, addr, meant);
+	ours = has_ours(meant, all);
 	for (unsigned i = 0; i < all; i++)
 		if (is_new(meant[i], state)) {
 			meant[i]->calls++;
@@ -197,6 +208,10 @@ void nsm_news(struct nsm *n, const char *name, const struct sockaddr *addr,
 	for (unsigned i = 0; i < count; i++)
 		nsm_host_put(n, meant[i]);
 	mutex_unlock(&n->lock);
+	/* Its first LOCK can wait behind another call, so it is not on the list
+	 * yet. */
+	if (!ours && n->restarted)
+		n->restarted(n->restarted_ctx, name, addr, state);
 	if (all)
 		return;
 	stat_inc(nsm_strangers);

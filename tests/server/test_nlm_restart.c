@@ -6,6 +6,7 @@
 #include "lib/clock.h"
 #include "lib/stats.h"
 #include "nlm/proc.h"
+#include "nsm/priv.h"
 #include "tests/server/fault_vfs.h"
 #include "tests/unit/runner.h"
 
@@ -72,6 +73,56 @@ static void restart(void)
 TEST(a_lock_that_waited_for_its_turn_before_its_host_restarted_is_not_granted)
 {
 	check_outlived(restart);
+}
+
+static void pass_on(void *ctx, const char *name, const struct sockaddr *addr,
+		    uint32_t state)
+{
+	nlm_restarted(ctx, name, addr, state);
+}
+
+/* The status monitor has no host on its list. */
+static void restart_unmonitored(void)
+{
+	char dir[] = "/tmp/gannet-restart-XXXXXX", command[64];
+	const struct nsm_config config = { .state_dir = dir,
+					   .client = srv.client };
+	const struct sockaddr_in at = {
+		.sin_family = AF_INET,
+		.sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+	};
+	struct nsm *nsm;
+
+	ck_assert_ptr_nonnull(mkdtemp(dir));
+	ck_assert_int_eq(nsm_create(&config, &nsm), 0);
+	nsm_on_restart(nsm, pass_on, srv.nlm);
+	nsm_news(nsm, "new0.example", (const struct sockaddr *)&at, 9);
+	ck_assert_uint_eq(stats_sum_by_name("nsm_strangers"), 1);
+	nsm_stop(nsm);
+	nsm_destroy(nsm);
+	snprintf(command, sizeof(command), "rm -rf %s", dir);
+	ck_assert_int_eq(system(command), 0);
+}
+
+TEST(a_lock_that_waited_before_its_unmonitored_host_restarted_is_not_granted)
+{
+	check_outlived(restart_unmonitored);
+}
+
+/* A client tells each restart more than once, until it has an answer. */
+TEST(a_notice_that_comes_again_ends_no_share_of_since_then)
+{
+	const struct nlm_process one = { "new0", 1, 4, IPPROTO_TCP, nlmr.file };
+	const struct nlm_process two = { "two", 2, 4, IPPROTO_TCP, nlmr.file };
+
+	ck_assert_uint_eq(nlmc_share(&one, 3, 3), NLM4_GRANTED);
+	restart();
+	EVENTUALLY(nlmc_share(&two, 3, 3) == NLM4_GRANTED);
+	ck_assert_uint_eq(nlmc_unshare(&two), NLM4_GRANTED);
+	ck_assert_uint_eq(nlmc_share(&one, 3, 3), NLM4_GRANTED);
+	restart();
+	ck_assert_uint_eq(stats_sum_by_name("nlm_late_restarts"), 1);
+	ck_assert_uint_eq(nlmc_share(&two, 3, 3), NLM4_DENIED);
 }
 
 static void restart_late(void)

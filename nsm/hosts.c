@@ -250,17 +250,21 @@ static void set_addr(struct sockaddr_storage *to, const struct sockaddr *from)
 	xprt_addr_set_port(to, 0);
 }
 
-int nsm_hosts_add(struct nsm_hosts *h, const struct rpc_host *who,
-		  struct nsm_host **out)
+/* @listed: it was on the list of the last server, which can be of a version
+ * without bounds for networks; it must be told of our start in any case. */
+static int add_host(struct nsm_hosts *h, const struct rpc_host *who,
+		    bool listed, struct nsm_host **out)
 {
 	size_t size = strlen(who->name) + 1;
 	struct nsm_host *host;
 
 	if (!nsm_name_ok(who->name, size - 1))
 		return -EINVAL;
-	if (!make_host_room(h, who->addr, nsm_same_addr, h->max_addr) ||
-	    !make_host_room(h, who->addr, in_network, h->max / 4 * 3) ||
-	    !make_host_room(h, who->addr, in_site, h->max - h->max / 8))
+	if (!make_host_room(h, who->addr, nsm_same_addr, h->max_addr))
+		return -EDQUOT;
+	if (!listed &&
+	    (!make_host_room(h, who->addr, in_network, h->max / 4 * 3) ||
+	     !make_host_room(h, who->addr, in_site, h->max - h->max / 8)))
 		return -EDQUOT;
 	if (!make_host_room(h, who->addr, is_any, h->max))
 		return -ENOSPC;
@@ -276,6 +280,12 @@ int nsm_hosts_add(struct nsm_hosts *h, const struct rpc_host *who,
 	h->count++;
 	*out = host;
 	return 0;
+}
+
+int nsm_hosts_add(struct nsm_hosts *h, const struct rpc_host *who,
+		  struct nsm_host **out)
+{
+	return add_host(h, who, false, out);
 }
 
 static void print_local(const struct nsm_host *host, FILE *out)
@@ -373,7 +383,7 @@ static bool parse_host(struct nsm_hosts *h, char **word, unsigned n)
 		return false;
 	if (n == 4)
 		who.local = (const struct sockaddr *)&local;
-	if (nsm_hosts_find(h, &who, user) || nsm_hosts_add(h, &who, &host))
+	if (nsm_hosts_find(h, &who, user) || add_host(h, &who, true, &host))
 		return false;
 	host->user = user;
 	host->vers = of.vers;

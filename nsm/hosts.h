@@ -135,8 +135,8 @@ struct nsm_head {
 /* Writes the file.  Marks as saved are not touched. */
 void nsm_hosts_print(const struct nsm_hosts *h, const struct nsm_head *head,
 		     FILE *out);
-/* Adds the hosts that @text names; returns the number of malformed lines.
- * Changes @text. */
+/* Adds the hosts that @text names, however many a network has; returns the
+ * number of malformed lines.  Changes @text. */
 unsigned nsm_hosts_parse(struct nsm_hosts *h, char *text,
 			 struct nsm_head *head);
 

@@ -120,6 +120,30 @@ TEST(a_site_of_ipv6_has_seven_eighths_of_the_list)
 	ck_assert_int_eq(add("c1", "192.0.2.1", &host), -ENOSPC);
 }
 
+TEST(a_list_that_had_no_bounds_for_networks_is_read_whole)
+{
+	static const char list[] =
+		"state 3\nboot 0f-1\n"
+		"host 2001:db8::1 c1\nhost 2001:db8::2 c2\n"
+		"host 2001:db8::3 c3\nhost 2001:db8::4 c4\n"
+		"tell 2001:db8::5 c5\nhost 2001:db8::6 c6\n"
+		"host 2001:db8::7 c7\nhost 2001:db8::8 c8\n";
+	struct nsm_host *host;
+
+	ck_assert_uint_eq(parse(list, strlen(list)), 0);
+	ck_assert_str_eq(print(), list);
+	hosts.max = 16;
+	for (unsigned i = 0; i < 4; i++)
+		ck_assert_int_eq(add("c9", (const char *[]){
+			"2001:db8::9", "2001:db8::a", "2001:db8::b",
+			"2001:db8::c" }[i], &host), 0);
+	cds_list_for_each_entry(host, &hosts.list, link)
+		host->monitored = true;
+	/* Hosts that come later have them. */
+	ck_assert_int_eq(add("c9", "2001:db8::d", &host), -EDQUOT);
+	ck_assert_int_eq(add("c9", "192.0.2.1", &host), 0);
+}
+
 TEST(text_that_was_cut_off_keeps_its_whole_lines)
 {
 	unsigned lines, n;

@@ -307,6 +307,7 @@ static void tell_rules_of(const struct export *e,
 		struct export_rule rule = {
 			e->path, e->clients[i].text, "", &e->clients[i].opts,
 			e->clients[i].where, e->backend->name, away, why,
+			e->mountpoint != NULL,
 		};
 		char *options = NULL;
 		size_t len;

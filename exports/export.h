@@ -255,8 +255,9 @@ struct export_rule {
 	const struct export_opts *opts;	/* the same */
 	const char *where;	/* "FILE:LINE", or the name of an argument */
 	const char *kind;	/* of the path's file system: "posix", ... */
-	bool	    is_away;	/* that was not reached yet; its clients wait */
+	bool	    is_away;	/* that is not mounted yet, or not at all */
 	const char *why;	/* ... and why, or NULL: it does not answer */
+	bool	    comes;	/* it has a mountpoint, so it may be missing */
 };
 
 /* Calls @fn for each rule, by paths; @rule is borrowed for the call.  Any

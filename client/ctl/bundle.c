@@ -52,26 +52,26 @@ static void hide_hex(char *text)
 	}
 }
 
-/* Crosses out what is set in a line whose name tells of a secret. */
+/* Crosses out what follows a word for a secret, and "=" or ":". */
 static void hide_values(char *text)
 {
 	static const char *const words[] = { "key", "secret", "password",
 					     "token" };
-	char *line, *end, *equals;
+	char *line, *end;
 
 	for (line = text; *line; line = *end ? end + 1 : end) {
 		end = line + strcspn(line, "\n");
-		equals = memchr(line, '=', (size_t)(end - line));
-		for (size_t i = 0; equals && i < 4; i++) {
+		for (size_t i = 0; i < 4; i++) {
 			size_t len = strlen(words[i]);
 			char *at = line;
 
-			while (at + len <= equals &&
+			while (at + len <= end &&
 			       strncasecmp(at, words[i], len) != 0)
 				at++;
-			if (at + len <= equals)
-				memset(equals + 1, 'x',
-				       (size_t)(end - equals - 1));
+			at += at + len <= end ? strcspn(at, "=:\n") :
+						(size_t)(end - at);
+			if (at < end)
+				memset(at + 1, 'x', (size_t)(end - at - 1));
 		}
 	}
 }

@@ -30,7 +30,7 @@ struct watched {
 struct health {
 	struct cds_list_head dirs;
 	const char	    *away;	/* an export that was not reached, */
-	char		     text[256];	/* which is here */
+	char		     text[512];	/* which is here, with the reason */
 };
 
 static void free_watched(struct watched *w)
@@ -98,10 +98,11 @@ static void note_export(void *arg, const struct export_rule *rule)
 	struct watched *w;
 
 	if (rule->is_away && !h->away) {
-		snprintf(h->text, sizeof(h->text), "%s", rule->path);
+		snprintf(h->text, sizeof(h->text), "%s: %s", rule->path,
+			 rule->why ? rule->why : "was not reached yet");
 		h->away = h->text;
 	}
-	if (rule->is_away || strcmp(rule->kind, "posix") != 0)
+	if (rule->is_away || rule->comes || strcmp(rule->kind, "posix") != 0)
 		return;
 	w = watch_dir(h, rule->path);
 	if (w)
@@ -146,7 +147,7 @@ bool health_is_ready(struct health *h, const struct report *r, char *why,
 		ready = false;
 	}
 	if (h->away)
-		snprintf(why, size, "%s: was not reached yet", h->away);
+		snprintf(why, size, "%s", h->away);
 	if (atomic_load(&r->drain.on))
 		snprintf(why, size, "the server drains");
 	return ready && !h->away && !atomic_load(&r->drain.on);

@@ -107,7 +107,9 @@ static void make_journal(void)
 	f = fopen(name, "w");
 	ck_assert_ptr_nonnull(f);
 	fputs("#!/bin/sh\necho 'handle " HANDLE " is stale'\n"
-	      "echo 'api_token = swordfish'\necho '/srv=1 harmless'\n", f);
+	      "echo 'api_token = swordfish'\necho '/srv=1 harmless'\n"
+	      "echo 'name=admin,secret=swordfish'\n"
+	      "echo 'a password: swordfish'\n", f);
 	fclose(f);
 	ck_assert_int_eq(chmod(name, 0700), 0);
 	snprintf(paths, sizeof(paths), "%s:%s", d.dir, getenv("PATH"));

@@ -178,14 +178,15 @@ static void ask_quota(void *err)
 {
 	struct helper_message m = { .task = HELPER_QUOTA };
 
-	*(int *)err = helper_ask(&m, 0, NULL);
+	atomic_store((atomic_int *)err, helper_ask(&m, 0, NULL));
 }
 
 TEST(a_hung_quota_does_not_hold_up_what_a_mount_covers)
 {
 	struct pollfd asked = { .events = POLLIN };
-	int ends[2], err = 0;
+	atomic_int err = 0;
 	pthread_t thread;
+	int ends[2];
 
 	if (!begin_below())
 		return;
@@ -196,10 +197,10 @@ TEST(a_hung_quota_does_not_hold_up_what_a_mount_covers)
 	asked.fd = ends[1];
 	ck_assert_int_eq(poll(&asked, 1, 60000), 1);
 	walk_to("m/low/deep");
-	ck_assert_int_eq(err, 0);		/* it still waits */
+	ck_assert_int_eq(atomic_load(&err), 0);	/* it still waits */
 	close(ends[1]);
 	pthread_join(thread, NULL);
-	ck_assert_int_eq(err, -ESRCH);
+	ck_assert_int_eq(atomic_load(&err), -ESRCH);
 	helper_use(HELPER_QUOTA, -1, 0);
 }
 

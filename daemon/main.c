@@ -105,7 +105,7 @@ static void tell_parent(int fd)
 {
 	int null = open("/dev/null", O_RDWR);
 
-	/* The parent can be gone; then nobody waits for this. */
+	/* If the parent is gone, no process waits for this. */
 	if (write(fd, "", 1) != 1)
 		log_debug("no process waited for the start");
 	close(fd);

@@ -88,7 +88,7 @@ static void note_no_mount(struct doctor *d, uint16_t port,
 
 /* ---- the exports */
 
-/* The exports, or those that have the path, and to whom they are exported.
+/* The exports, or only such as have the path, and to whom they are exported.
  * Returns how many have it; -1: the server does not say. */
 static int note_exports(struct doctor *d, bool *here)
 {

@@ -106,7 +106,8 @@ void shares_clear(struct shares *s)
 		limit_drop(l);
 }
 
-/* Frees shares that no export has any more.  A call that hangs keeps its. */
+/* Frees the shares of exports that are gone.  A call that hangs keeps its
+ * share. */
 void shares_tidy(struct shares *s)
 {
 	struct share *share, *next;

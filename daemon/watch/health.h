@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * health - whether the server is ready: it takes calls, and the directories
- * that it exports answer.
+ * health - whether the server is ready: it takes calls, and the directories at
+ * the paths of its exports answer.
  *
- * A question never waits for a file system: it has each directory looked at by
- * the crew, and tells of those that have not answered a question before it.
+ * A question never waits for a file system: the crew looks at each directory,
+ * and a question reports what has not answered an earlier one.
  */
 #ifndef GANNET_DAEMON_HEALTH_H
 #define GANNET_DAEMON_HEALTH_H

@@ -4,8 +4,8 @@
 
 #include <unistd.h>
 
-#include "transport/stream/record.h"
 #include "wire/header.h"
+#include "wire/record.h"
 
 void client_identity_init(struct client_identity *id)
 {
@@ -26,13 +26,11 @@ size_t client_message_put(uint8_t *out, const struct client_identity *id,
 		.machine = id->machine, .uid = id->uid, .gid = id->gid,
 	};
 	struct xdr_out x;
-	uint32_t mark;
 
 	xdr_out_init(&x, out + RECORD_MARK_SIZE,
 		     CLIENT_HEADER_MAX - RECORD_MARK_SIZE + len);
 	rpc_header_call(&x, &h, &sys);
 	xdr_put_fixed(&x, args, (uint32_t)len);
-	mark = htobe32((uint32_t)xdr_out_len(&x) | RECORD_LAST);
-	memcpy(out, &mark, sizeof(mark));
+	record_put_mark(out, xdr_out_len(&x));
 	return RECORD_MARK_SIZE + xdr_out_len(&x);
 }

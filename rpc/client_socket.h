@@ -10,7 +10,7 @@
 
 #include "lib/loop.h"
 #include "rpc/client.h"
-#include "transport/stream/record.h"
+#include "wire/record.h"
 
 enum client_socket_state { CLIENT_CLOSED, CLIENT_CONNECTING, CLIENT_OPEN };
 

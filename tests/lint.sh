@@ -9,7 +9,7 @@ fail() { echo "$*"; status=1; }
 # only itself and those named behind it.
 layers='lib
 wire lib
-transport lib
+transport lib wire
 vfs lib
 exports lib vfs
 rpc lib wire transport

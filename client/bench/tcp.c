@@ -18,8 +18,8 @@
 #include <unistd.h>
 
 #include "client/nfs/wire.h"
+#include "wire/record.h"
 
-#define LAST_FRAGMENT	0x80000000u
 #define IOV_BATCH	512u
 #define IN_SMALL	(64u << 10)
 
@@ -37,17 +37,12 @@ struct link {
 	unsigned	*idle;		/* owned: slots to be started */
 	unsigned	 nidle;
 
-	/*
-	 * In: [0, whole) is of the record that is being received, without
-	 * marks; then its current fragment goes on for frag bytes; any bytes
-	 * beyond were received with it.
-	 */
+	/* In: the record that is being received, without marks, is the @whole
+	 * bytes at @start.  Nothing behind them is kept. */
+	struct record_in record;
 	uint8_t		*in;		/* owned */
 	size_t		 in_size;
-	size_t		 start;		/* of the record */
-	size_t		 whole, frag;
-	size_t		 filled;
-	bool		 last;
+	size_t		 start, whole;
 };
 
 static int link_init(struct link *w, struct load_conn *c)
@@ -67,6 +62,7 @@ static int link_init(struct link *w, struct load_conn *c)
 	w->idle = calloc(depth, sizeof(*w->idle));
 	w->in_size = 2 * IN_SMALL + MAX(t->opt->block, LOAD_REPLY_MAX);
 	w->in = malloc(w->in_size);
+	record_in_init(&w->record, (uint32_t)(w->in_size - IN_SMALL));
 	if (!w->out_buf || !w->iov || !w->idle || !w->in)
 		return -ENOMEM;
 	for (unsigned i = 0; i < depth; i++)
@@ -106,14 +102,15 @@ static bool start_call(struct link *w, struct slot *s, uint64_t now)
 	uint8_t *mark = w->out.p;
 	uint32_t len, pad;
 
-	xdr_out_init(&c.x, mark + 4, LOAD_HEAD_MAX - 4);
+	xdr_out_init(&c.x, mark + RECORD_MARK_SIZE,
+		     LOAD_HEAD_MAX - RECORD_MARK_SIZE);
 	if (!load_start_slot(s, &c, now))
 		return false;
 	pad = xdr_pad(c.data_len);
 	len = (uint32_t)xdr_out_len(&c.x);
-	xdr_put_u32(&w->out, LAST_FRAGMENT | (len + c.data_len + pad));
-	xdr_reserve(&w->out, len);
-	add_unsent(w, mark, len + 4);
+	record_put_mark(mark, (size_t)len + c.data_len + pad);
+	xdr_reserve(&w->out, RECORD_MARK_SIZE + len);
+	add_unsent(w, mark, RECORD_MARK_SIZE + len);
 	if (c.data_len) {
 		add_unsent(w, c.data, c.data_len);
 		if (pad)
@@ -198,80 +195,67 @@ static int take_record(struct link *w, uint64_t now)
 	return err;
 }
 
-/* Takes records apart until one is not complete. */
-static int take_records(struct link *w, uint64_t now)
+/* Takes apart what was received, up to @end.  The fragments of a record are
+ * moved together. */
+static int take_records(struct link *w, const uint8_t *end, uint64_t now)
 {
+	const uint8_t *p = w->in + w->start + w->whole;
+	struct record_span span;
+	int err;
+
 	for (;;) {
-		size_t at = w->start + w->whole, left = w->filled - at;
-		uint32_t mark;
-		int err;
-
-		if (w->frag || w->last) {
-			size_t k = MIN(w->frag, left);
-
-			w->whole += k;
-			w->frag -= k;
-			if (w->frag)
-				return 0;
-			if (w->last) {
-				err = take_record(w, now);
-				if (err)
-					return err;
-				w->start += w->whole;
-				w->whole = 0;
-				w->last = false;
-			}
-			continue;
-		}
-		if (left < 4)
+		switch (record_next(&w->record, &p, end, &span)) {
+		case RECORD_MORE:
 			return 0;
-		memcpy(&mark, w->in + at, 4);
-		w->last = be32toh(mark) & LAST_FRAGMENT;
-		w->frag = be32toh(mark) & ~LAST_FRAGMENT;
-		if (w->whole + w->frag > w->in_size - IN_SMALL)
-			return -EMSGSIZE;
-		if (!w->whole) {
-			w->start += 4;
-			continue;
+		case RECORD_BAD:
+			return -EBADMSG;
+		case RECORD_SPAN:
+			break;
 		}
-		memmove(w->in + at, w->in + at + 4, left - 4);
-		w->filled -= 4;
+		if (!w->whole)
+			w->start = (size_t)(span.data - w->in);
+		else if (span.data != w->in + w->start + w->whole)
+			memmove(w->in + w->start + w->whole, span.data,
+				span.len);
+		w->whole += span.len;
+		if (!span.end)
+			continue;
+		err = take_record(w, now);
+		if (err)
+			return err;
+		w->whole = 0;
 	}
 }
 
 /* Makes room for the record at hand; a long one lies at the front then. */
 static void make_space(struct link *w)
 {
-	if (w->start == w->filled) {
-		w->start = w->filled = 0;
-	} else if (w->start && w->in_size - w->filled < w->frag + IN_SMALL) {
-		memmove(w->in, w->in + w->start, w->filled - w->start);
-		w->filled -= w->start;
+	if (!w->whole)
 		w->start = 0;
-	}
+	if (w->in_size - w->start - w->whole >=
+	    record_left(&w->record) + IN_SMALL)
+		return;
+	memmove(w->in, w->in + w->start, w->whole);
+	w->start = 0;
 }
 
 static int receive_some(struct link *w)
 {
 	bool discard = w->conn->thread->run->target->opt->b.discard;
-	size_t want;
+	/* At most the rest of a long record: then no bytes are moved. */
+	size_t rest = record_left(&w->record);
+	uint8_t *to;
 	ssize_t n;
 
 	make_space(w);
-	want = w->in_size - w->filled;
-	/* At most the rest of a long record: then no bytes are moved. */
-	if (w->frag > IN_SMALL)
-		want = w->frag;
-	else
-		want = MIN(want, IN_SMALL);
-	n = recv(w->fd, w->in + w->filled, want, MSG_DONTWAIT |
-		 (discard && w->frag > IN_SMALL ? MSG_TRUNC : 0));
+	to = w->in + w->start + w->whole;
+	n = recv(w->fd, to, MAX(rest, IN_SMALL), MSG_DONTWAIT |
+		 (discard && rest > IN_SMALL ? MSG_TRUNC : 0));
 	if (n == 0)
 		return -ECONNRESET;
 	if (n < 0)
 		return errno == EAGAIN || errno == EINTR ? 0 : -errno;
-	w->filled += (size_t)n;
-	return take_records(w, clock_ns());
+	return take_records(w, to + n, clock_ns());
 }
 
 static int serve_link(struct link *w, uint32_t events, int ep)

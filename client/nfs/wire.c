@@ -21,9 +21,9 @@
 #include "lib/util.h"
 #include "lib/xdr.h"
 #include "transport/addr.h"
-#include "transport/stream/record.h"
 #include "transport/socket/socket.h"
 #include "wire/getport.h"
+#include "wire/record.h"
 
 enum {
 	CONNECT_MS = 10000,
@@ -67,7 +67,7 @@ static int parts(const struct wire_out *m, uint32_t *mark, struct iovec iov[4])
 	size_t skip = m->sent;
 	int n = 0;
 
-	*mark = htobe32(RECORD_LAST | (m->head_len + m->data_len + pad));
+	record_put_mark(mark, (size_t)m->head_len + m->data_len + pad);
 	for (size_t i = 0; i < ARRAY_SIZE(all); i++) {
 		size_t past = MIN(skip, all[i].iov_len);
 

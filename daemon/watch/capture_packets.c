@@ -9,14 +9,13 @@
 
 #include "lib/hash.h"
 #include "lib/util.h"
+#include "wire/record.h"
 
 #define IP4_LEN		20u
 #define IP6_LEN		40u
 #define TCP_LEN		20u
 #define UDP_LEN		8u
-#define MARK_LEN	4u
 #define HOPS		64u
-#define LAST_FRAGMENT	0x80000000u
 
 enum { TCP_ACK = 0x10, TCP_PSH = 0x08 };
 
@@ -271,18 +270,19 @@ static void copy_stream(uint8_t *p, const struct packet *k, uint32_t at,
 	uint32_t n = k->stored;
 
 	if (at == 0) {
-		p = put_be32(p, LAST_FRAGMENT | k->m->len);
-		n -= MARK_LEN;
-		at += MARK_LEN;
+		record_put_mark(p, k->m->len);
+		p += RECORD_MARK_SIZE;
+		n -= RECORD_MARK_SIZE;
+		at += RECORD_MARK_SIZE;
 	}
-	memcpy(p, data + at - MARK_LEN, n);
+	memcpy(p, data + at - RECORD_MARK_SIZE, n);
 }
 
 static void add_segment(struct pcapng *out, const struct packet *k,
 			struct flow *f, uint32_t at, const uint8_t *data)
 {
 	const struct capture_message *m = k->m;
-	bool is_last = at + k->len == MARK_LEN + m->len;
+	bool is_last = at + k->len == RECORD_MARK_SIZE + m->len;
 	uint8_t *p = start_packet(out, k), *head;
 
 	if (!p)
@@ -301,7 +301,8 @@ static void add_segment(struct pcapng *out, const struct packet *k,
 void capture_add(struct capture_packets *p, struct pcapng *out,
 		 const struct capture_message *m, const uint8_t *data)
 {
-	uint32_t len = MARK_LEN + m->len, stored = MARK_LEN + m->stored;
+	uint32_t len = RECORD_MARK_SIZE + m->len;
+	uint32_t stored = RECORD_MARK_SIZE + m->stored;
 	struct flow *f;
 	struct packet k;
 

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "transport/stream/record.h"
+#include "wire/record.h"
 
 #define MAX_LEN		600
 

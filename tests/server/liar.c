@@ -11,6 +11,9 @@
 
 #include "lib/util.h"
 #include "lib/xdr.h"
+#include "tests/server/record_stream.h"
+#include "wire/header.h"
+#include "wire/record.h"
 
 enum {
 	MOUNT = 100005, NFS = 100003,
@@ -230,71 +233,71 @@ static void answer_mount(const struct liar *l, uint32_t procedure,
 }
 
 /* The reply's header; true if results follow. */
-static bool accept_call(const struct liar *l, const uint32_t head[6],
+static bool accept_call(const struct liar *l, const struct rpc_header *h,
 			struct xdr_out *x)
 {
 	uint32_t version = l->only_version ? l->only_version : 3;
-	uint32_t stat = 0;
 
-	xdr_put_u32(x, head[0]);
-	xdr_put_u32(x, 1);
-	if (l->denies && head[5] != 0) {
-		xdr_put_u32(x, 1);
-		xdr_put_u32(x, 1);	/* AUTH_ERROR: */
-		xdr_put_u32(x, 5);	/* too weak */
+	if (l->denies && h->proc != 0) {
+		rpc_header_denied(x, h->xid, RPC_AUTH_TOOWEAK);
 		return false;
 	}
-	if ((l->only_program && head[3] != l->only_program) ||
-	    (head[3] != MOUNT && head[3] != NFS))
-		stat = 1;
-	else if (head[4] != version)
-		stat = 2;
-	xdr_put_u32(x, 0);
-	xdr_put_u64(x, 0);		/* verifier */
-	xdr_put_u32(x, stat);
-	if (stat == 2) {
-		xdr_put_u32(x, version);
-		xdr_put_u32(x, version);
+	if ((l->only_program && h->prog != l->only_program) ||
+	    (h->prog != MOUNT && h->prog != NFS)) {
+		rpc_header_accepted(x, h->xid, RPC_PROG_UNAVAIL);
+		return false;
 	}
-	return stat == 0 && head[5] != 0;
+	if (h->vers != version) {
+		rpc_header_prog_mismatch(x, h->xid, version, version);
+		return false;
+	}
+	rpc_header_accepted(x, h->xid, RPC_SUCCESS);
+	return h->proc != 0;
+}
+
+static void send_reply(const struct talk *t, const uint8_t *reply, uint32_t len)
+{
+	uint32_t most = t->l->fragment ? t->l->fragment : len;
+	uint8_t mark[RECORD_MARK_SIZE];
+
+	for (uint32_t n; len > 0; reply += n, len -= n) {
+		struct iovec iov[] = { { mark, sizeof(mark) },
+				       { (void *)(uintptr_t)reply, 0 } };
+
+		iov[1].iov_len = n = MIN(most, len);
+		record_put_mark(mark, n);
+		if (n < len)
+			mark[0] = 0;	/* more follow */
+		record_send(t->fd, iov, 2);
+	}
 }
 
 static bool answer_one(struct talk *t, uint8_t *call, uint8_t *reply)
 {
-	uint32_t mark, len, head[6];
+	uint32_t len = record_receive(t->fd, call, CALL_MAX);
+	struct rpc_header h;
 	struct xdr_out x;
 	struct xdr_in in;
 
-	if (recv(t->fd, &mark, 4, MSG_WAITALL) != 4)
-		return false;
-	len = ntohl(mark) & 0x7fffffff;
-	if (len > CALL_MAX || recv(t->fd, call, len, MSG_WAITALL) !=
-			      (ssize_t)len)
+	if (len == 0)
 		return false;
 	if (t->l->mute)
 		return true;
 	xdr_in_init(&in, call, len);
-	for (int i = 0; i < 6; i++)
-		head[i] = xdr_get_u32(&in);
-	for (int i = 0; i < 2; i++) {
-		xdr_get_u32(&in);
-		xdr_get_opaque(&in, 400);
-	}
-	if ((t->l->mute_procedure && head[3] == NFS &&
-	     head[5] == t->l->mute_procedure) ||
-	    (t->l->mute_mount && head[3] == MOUNT && head[5] == 1))
+	rpc_header_decode(&in, &h);
+	if ((t->l->mute_procedure && h.prog == NFS &&
+	     h.proc == t->l->mute_procedure) ||
+	    (t->l->mute_mount && h.prog == MOUNT && h.proc == 1))
 		return true;
-	xdr_out_init(&x, reply + 4, CALL_MAX - 4);
-	if (accept_call(t->l, head, &x)) {
-		if (head[3] == MOUNT)
-			answer_mount(t->l, head[5], &x);
+	xdr_out_init(&x, reply, CALL_MAX);
+	if (accept_call(t->l, &h, &x)) {
+		if (h.prog == MOUNT)
+			answer_mount(t->l, h.proc, &x);
 		else
-			answer_nfs(t->l, head[5], &in, &x);
+			answer_nfs(t->l, h.proc, &in, &x);
 	}
-	len = (uint32_t)xdr_out_len(&x);
-	mark = htonl(0x80000000u | len);
-	memcpy(reply, &mark, 4);
-	return send(t->fd, reply, len + 4, MSG_NOSIGNAL) == (ssize_t)len + 4;
+	send_reply(t, reply, (uint32_t)xdr_out_len(&x));
+	return true;
 }
 
 static void *serve(void *arg)

@@ -41,6 +41,8 @@ struct liar {
 	bool		mute;		/* takes calls, and answers none */
 	uint32_t	mute_procedure;	/* of NFS: of this alone; 0: of none */
 	bool		mute_mount;	/* MNT of MOUNT alone */
+	uint32_t	fragment;	/* replies are cut into fragments of so
+					 * many bytes; 0: they are whole */
 
 	uint16_t	port;
 	int		listener;

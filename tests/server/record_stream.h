@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-#define RECORD_LAST	0x80000000u	/* of a mark: the last fragment */
+#include "wire/record.h"
 
 struct iovec;
 

@@ -323,6 +323,18 @@ static int bench_liar(struct liar *l, const char *work)
 	return code;
 }
 
+static const uint32_t fragments[] = { 1, 3, 24, 100, 0 };
+
+TEST_LOOP(replies_are_one_however_they_are_cut, 0, ARRAY_SIZE(fragments))
+{
+	struct liar l = { .makes = true, .fragment = fragments[_i] };
+
+	start(WAY_TCP);
+	ck_assert_msg(bench_liar(&l, "getattr") == 0, "%s", err);
+	ck_assert_msg(!strstr(out, "errors"), "%s", out);
+	stop();
+}
+
 TEST(lies_end_a_run_in_words)
 {
 	struct liar l = { .makes = true };

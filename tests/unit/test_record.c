@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Record marking, RFC 5531 section 11. */
-#include "transport/stream/record.h"
+#include "wire/record.h"
 
 #include <string.h>
 

@@ -21,9 +21,9 @@
 #include "transport/gate.h"
 #include "transport/socket/accept.h"
 #include "transport/socket/outbox.h"
-#include "transport/stream/record.h"
 #include "transport/stream/stream.h"
 #include "transport/xprt.h"
+#include "wire/record.h"
 
 /* Calls up to this size are copied next to their message. */
 #define TCP_CALL_SMALL		1024

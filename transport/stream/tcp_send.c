@@ -180,7 +180,7 @@ int tcp_reply(struct msg *msg)
 	assert(msg->head_len + msg->tail_len <= MSG_HEAD_SIZE);
 	assert(len <= MSG_MAX_LEN + MSG_HEAD_SIZE);
 	tcp_msg_forget_call(m);
-	m->mark = htobe32(RECORD_LAST | len);
+	record_put_mark(&m->mark, len);
 	m->len = RECORD_MARK_SIZE + len;
 	if (outbox_gathers(&conn->out.box)) {
 		tcp_list_add(&conn->batch.list, m);

@@ -7,16 +7,27 @@
  * bytes as they come, however they are cut, and says which of them belong
  * to the record being read.
  */
-#ifndef GANNET_TRANSPORT_STREAM_RECORD_H
-#define GANNET_TRANSPORT_STREAM_RECORD_H
+#ifndef GANNET_WIRE_RECORD_H
+#define GANNET_WIRE_RECORD_H
 
+#include <endian.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #define RECORD_MARK_SIZE	4
 #define RECORD_LAST		0x80000000u
 /* A record with more empty fragments than this is malformed. */
 #define RECORD_MAX_EMPTY	64
+
+/* Puts the mark of a record of one fragment, @len bytes, at @to. */
+static inline void record_put_mark(void *to, size_t len)
+{
+	uint32_t mark = htobe32(RECORD_LAST | (uint32_t)len);
+
+	memcpy(to, &mark, RECORD_MARK_SIZE);
+}
 
 struct record_in {
 	uint32_t max;		/* longer records are bad; never changes */

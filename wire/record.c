@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* record - record marking on a byte stream.  Pure. */
-#include "transport/stream/record.h"
+#include "wire/record.h"
 
 #include <endian.h>
 #include <stddef.h>

@@ -11,6 +11,7 @@ layers='lib
 wire lib
 transport lib wire
 vfs lib
+modules lib vfs
 exports lib vfs
 rpc lib wire transport
 nfs3 lib rpc vfs exports

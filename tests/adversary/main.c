@@ -21,7 +21,7 @@
 #include "tests/adversary/adversary.h"
 #include "tests/server/harness.h"
 #include "transport/fabric/iwarp/iwarp.h"
-#include "transport/fabric/loop/loop.h"
+#include "tests/loop/loop.h"
 #include "transport/rpcrdma/rpcrdma.h"
 
 static const struct { unsigned bit; const char *name; } answers[] = {

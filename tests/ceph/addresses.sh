@@ -35,7 +35,7 @@ start()
 		"$top/etc/addresses/gannet.conf" > "$tmp/$1.conf"
 	./gannetd --foreground --config "$tmp/$1.conf" --rdma off \
 		--port 21049 --no-rpcbind --state-dir "$tmp/$1.state" \
-		--backend-dir "$PWD/vfs/ceph" --control "$tmp/$1.control" \
+		--backend-dir "$PWD/modules/ceph" --control "$tmp/$1.control" \
 		> "$tmp/$1" 2> "$tmp/$1.log" &
 	pids+=($!)
 	await grep -qx ready "$tmp/$1"

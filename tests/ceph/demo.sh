@@ -232,12 +232,12 @@ serve_ceph()
 	# It may have been built without libcephfs.
 	! grep -qsF 'S["CEPH_TRUE"]="#"' "$work/main/config.status" ||
 		rm -f "$work/main/.configured"
-	prepare vfs/ceph/ceph.so gannetctl
+	prepare modules/ceph/ceph.so gannetctl
 	for program in ceph-mon ceph-mgr ceph-osd ceph-mds ceph; do
 		command -v $program >/dev/null ||
 			die "there is no $program: install ${ceph_packages[*]}"
 	done
-	modules=$(readlink -f "${gannetd%/*}/vfs/ceph")
+	modules=$(readlink -f "${gannetd%/*}/modules/ceph")
 	backend=(--backend ceph)
 	[ ! -d "$modules" ] || backend+=(--backend-dir "$modules")
 

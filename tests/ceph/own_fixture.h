@@ -16,7 +16,7 @@
 
 #include "tests/unit/runner.h"
 #include "tests/unit/vfs_suite.h"
-#include "vfs/ceph/servers.h"
+#include "modules/ceph/servers.h"
 
 static struct cfs_options options;
 /* Another client, which is not gannetd's. */

@@ -18,7 +18,7 @@ void pair_start_server(struct daemon_run *d)
 
 	snprintf(port, sizeof(port), "%u", d->tcp_port);
 	ck_assert_ptr_nonnull(getcwd(cwd, sizeof(cwd)));
-	snprintf(modules, sizeof(modules), "%s/vfs/ceph", cwd);
+	snprintf(modules, sizeof(modules), "%s/modules/ceph", cwd);
 	ck_assert(daemon_start(d, (const char *const[]){
 		"--port", port, "--backend-dir", modules,
 		"--backend", "ceph", "--export",

@@ -43,7 +43,7 @@ launch()
 {
 	: > "$tmp/$1.log"		# not the one of before, until it runs
 	./gannetd --foreground --rdma off --port 0 --no-rpcbind \
-		--state-dir "$tmp/$1" --backend-dir "$PWD/vfs/ceph" \
+		--state-dir "$tmp/$1" --backend-dir "$PWD/modules/ceph" \
 		--backend ceph --export \
 		'ceph:/ 127.0.0.1(rw,insecure,no_root_squash)' \
 		> "$tmp/$1.log" 2>&1 &

@@ -96,7 +96,7 @@ int main(int argc, char **argv)
 	if (next_dir == MAP_FAILED || !prepare())
 		return EXIT_FAILURE;
 	if (backends_create(&b) < 0 ||
-	    backends_load(b, "vfs/ceph", "ceph", &why) < 0) {
+	    backends_load(b, "modules/ceph", "ceph", &why) < 0) {
 		puts(why ? why : "no memory");
 		return EXIT_FAILURE;
 	}

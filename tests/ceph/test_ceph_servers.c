@@ -70,7 +70,7 @@ static void start_daemon(struct server *s)
 		s->d.tcp_port = free_port();
 	snprintf(port, sizeof(port), "%u", s->d.tcp_port);
 	ck_assert_ptr_nonnull(getcwd(cwd, sizeof(cwd)));
-	snprintf(modules, sizeof(modules), "%s/vfs/ceph", cwd);
+	snprintf(modules, sizeof(modules), "%s/modules/ceph", cwd);
 	if (daemon_start(&s->d, (const char *const[]){
 		"--port", port, "--backend-dir", modules,
 		"--backend", "ceph", "--export",

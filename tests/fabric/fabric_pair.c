@@ -19,7 +19,7 @@
 #include "tests/fabric/iwarp_options.h"
 #include "tests/fabric/pair.h"
 #include "transport/fabric/iwarp/iwarp.h"
-#include "transport/fabric/loop/loop.h"
+#include "tests/loop/loop.h"
 #include "transport/fabric/verbs/verbs.h"
 
 static struct fabric fabric;

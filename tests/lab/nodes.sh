@@ -95,7 +95,7 @@ node_serves()
 		[rdma]
 		mode = iwarp
 		[exports]
-		backend-dir = $build/vfs/ceph
+		backend-dir = $build/modules/ceph
 		backend = ceph
 		export = ceph,grace=25:/ $clients
 	CONF

@@ -16,7 +16,7 @@
 #include "tests/server/net_space.h"
 #include "tests/server/rdma_rig.h"
 #include "transport/fabric/iwarp/iwarp.h"
-#include "transport/fabric/loop/loop.h"
+#include "tests/loop/loop.h"
 #include "transport/rpcrdma/rpcrdma.h"
 
 const char *const door_names[NDOORS] = { "TCP", "iWARP", "RDMA device" };

@@ -14,7 +14,7 @@
 #include "rpc/rdma_config.h"
 #include "tests/fabric/iwarp_options.h"
 #include "tests/server/loop_relay.h"
-#include "transport/fabric/loop/loop.h"
+#include "tests/loop/loop.h"
 #include "transport/rpcrdma/rpcrdma.h"
 #include "transport/stream/stream.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * module_vfs - a loadable backend for tests of the whole server: the module of
- * that name in the directory GANNET_TEST_MODULE, "vfs/ceph/ceph" say.  Its
+ * that name in the directory GANNET_TEST_MODULE, "modules/ceph/ceph" say.  Its
  * exports are new directories of the tree "/".
  */
 #ifndef GANNET_TESTS_SERVER_MODULE_VFS_H

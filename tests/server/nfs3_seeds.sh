@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
 # The tests of the procedures once more, over a fabric that does all that RDMA
-# lets it do (transport/fabric/loop/chance.c), under many seeds: in a build's
+# lets it do (tests/loop/chance.c), under many seeds: in a build's
 # directory
 #
 #	tests/server/nfs3_seeds.sh [--seeds=N] [--from=SEED] [--whole]

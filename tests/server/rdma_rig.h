@@ -15,7 +15,7 @@
 #include <semaphore.h>
 
 #include "transport/fabric/iwarp/iwarp.h"
-#include "transport/fabric/loop/loop.h"
+#include "tests/loop/loop.h"
 #include "transport/rpcrdma/proto.h"
 #include "transport/rpcrdma/requester.h"
 #include "transport/rpcrdma/rpcrdma.h"

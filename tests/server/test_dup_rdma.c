@@ -22,7 +22,7 @@
 #include "tests/server/fault_vfs.h"
 #include "tests/unit/runner.h"
 #include "transport/fabric/iwarp/iwarp.h"
-#include "transport/fabric/loop/loop.h"
+#include "tests/loop/loop.h"
 #include "transport/fabric/verbs/verbs.h"
 #include "transport/rpcrdma/requester.h"
 #include "transport/rpcrdma/rpcrdma.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The server on a fabric that loses connections at any step, fails steps and
- * posts, and refuses registrations (transport/fabric/loop/chance.c), beside a
+ * posts, and refuses registrations (tests/loop/chance.c), beside a
  * client that connects again and sends its calls again: no data is wrong, no
  * change is done twice, nothing is left.  CHANCE_SEEDS in the environment asks
  * for more seeds, CHANCE_FROM for others.
@@ -16,7 +16,7 @@
 #include "lib/log.h"
 #include "nfs3/proto.h"
 #include "tests/unit/runner.h"
-#include "transport/fabric/loop/loop.h"
+#include "tests/loop/loop.h"
 #include "transport/rpcrdma/requester.h"
 #include "transport/rpcrdma/rpcrdma.h"
 

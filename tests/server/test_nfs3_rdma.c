@@ -14,7 +14,7 @@
 #include "lib/stats.h"
 #include "nfs3/proto.h"
 #include "tests/unit/runner.h"
-#include "transport/fabric/loop/loop.h"
+#include "tests/loop/loop.h"
 #include "transport/rpcrdma/requester.h"
 #include "transport/rpcrdma/rpcrdma.h"
 

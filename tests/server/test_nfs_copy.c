@@ -16,7 +16,7 @@
 #include "tests/server/harness.h"
 #include "tests/unit/runner.h"
 #include "transport/fabric/iwarp/iwarp.h"
-#include "transport/fabric/loop/loop.h"
+#include "tests/loop/loop.h"
 #include "transport/rpcrdma/rpcrdma.h"
 
 enum way { WAY_TCP, WAY_LOOP, WAY_IWARP, WAYS };

@@ -14,7 +14,7 @@
 #include "tests/unit/runner.h"
 #include "tests/unit/stream_fixture.h"
 #include "transport/fabric/iwarp/iwarp.h"
-#include "transport/fabric/loop/loop.h"
+#include "tests/loop/loop.h"
 #include "transport/rpcrdma/requester.h"
 #include "transport/rpcrdma/rpcrdma.h"
 

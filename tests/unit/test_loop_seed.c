@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The loop fabric under seeds (transport/fabric/loop/chance.c): what RDMA
+ * The loop fabric under seeds (tests/loop/chance.c): what RDMA
  * allows happens, what it forbids does not, and a seed repeats it all.
  *
  * Both ends are on one loop.  The active one sends CALLS messages; the passive
@@ -17,7 +17,7 @@
 #include "lib/log.h"
 #include "lib/util.h"
 #include "tests/unit/runner.h"
-#include "transport/fabric/loop/loop.h"
+#include "tests/loop/loop.h"
 
 enum { CALLS = 6, AREA = 300, SEEDS = 80 };
 

@@ -4,7 +4,7 @@
  *
  * It has the shape of verbs, which the field knows.  RPC-over-RDMA is written
  * once, on this interface; a provider is libibverbs (verbs/), iWARP in user
- * space (iwarp/), or a pair of ends in one process (loop/).
+ * space (iwarp/), or, for tests, a pair of ends in one process (tests/loop/).
  *
  * Life of a passive connection, in order:
  *

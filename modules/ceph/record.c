@@ -14,7 +14,7 @@
  * SINCE is the time, in seconds since 1970, from which on nobody else was given
  * a lock that is to be reclaimed; 0: somebody may have been given one.
  */
-#include "vfs/ceph/servers.h"
+#include "modules/ceph/servers.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -9,7 +9,7 @@
  * CephFS client may read.  Clients have no access to the metadata pool, and the
  * servers' cephx user needs none to the rest of it.
  */
-#include "vfs/ceph/servers.h"
+#include "modules/ceph/servers.h"
 
 #include <errno.h>
 #include <jansson.h>

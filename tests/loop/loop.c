@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* loop - the provider: listeners, and connecting two ends. */
-#include "transport/fabric/loop/impl.h"
+#include "tests/loop/impl.h"
 
 #include <errno.h>
 #include <stdlib.h>

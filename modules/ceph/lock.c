@@ -6,7 +6,7 @@
  * closed.  So each owner of locks on a file has an open file of its own, from
  * its first lock to its end.
  */
-#include "vfs/ceph/servers.h"
+#include "modules/ceph/servers.h"
 
 #include <errno.h>
 #include <fcntl.h>

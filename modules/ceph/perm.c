@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* perm - what a caller may do with a file, by its mode and access ACL. */
-#include "vfs/ceph/ceph.h"
+#include "modules/ceph/ceph.h"
 
 #include <errno.h>
 

@@ -5,7 +5,7 @@
  * All work of an end happens in its task, on its loop.  The end never calls its
  * owner with the link's lock held.
  */
-#include "transport/fabric/loop/impl.h"
+#include "tests/loop/impl.h"
 
 #include <errno.h>
 #include <stdlib.h>

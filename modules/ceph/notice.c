@@ -10,7 +10,7 @@
  * not confirmed for FRESH_MS.  The cluster takes a server for gone after LEASE
  * seconds without a word, and then nobody waits for its answer.
  */
-#include "vfs/ceph/servers.h"
+#include "modules/ceph/servers.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -15,8 +15,8 @@
  * it, or earlier in pieces; a Read takes its time while later steps are carried
  * out; Receives can come before established().
  */
-#ifndef GANNET_TRANSPORT_FABRIC_LOOP_LOOP_H
-#define GANNET_TRANSPORT_FABRIC_LOOP_LOOP_H
+#ifndef GANNET_TESTS_LOOP_LOOP_H
+#define GANNET_TESTS_LOOP_LOOP_H
 
 #include "transport/fabric/fabric.h"
 

@@ -9,7 +9,7 @@
  * client of the file system, and means nothing else for a file: so that has 32
  * bits made of the verifier, of which none are ever all 0.
  */
-#include "vfs/ceph/ceph.h"
+#include "modules/ceph/ceph.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -7,7 +7,7 @@
  * that was changed; its fsync of a directory has the server write its journal,
  * and waits for them.  So each change here is one request and one such sync.
  */
-#include "vfs/ceph/ceph.h"
+#include "modules/ceph/ceph.h"
 
 #include <errno.h>
 #include <string.h>

@@ -23,7 +23,7 @@
  * A server that was cut off from the cluster finds in its record whether it has
  * a successor by now.
  */
-#include "vfs/ceph/servers.h"
+#include "modules/ceph/servers.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -9,7 +9,7 @@
  * after writes is synced before: the library would tell nobody later that it
  * could not write the data.
  */
-#include "vfs/ceph/ceph.h"
+#include "modules/ceph/ceph.h"
 
 #include <endian.h>
 #include <errno.h>

@@ -3,7 +3,7 @@
  * identity - the key that all servers of a file system have: 16 random bytes,
  * made by the first server that asks for them.
  */
-#include "vfs/ceph/servers.h"
+#include "modules/ceph/servers.h"
 
 #include <errno.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Shared by the files of fabric/loop. */
-#ifndef GANNET_TRANSPORT_FABRIC_LOOP_IMPL_H
-#define GANNET_TRANSPORT_FABRIC_LOOP_IMPL_H
+/* Shared by the files of the loop fabric. */
+#ifndef GANNET_TESTS_LOOP_IMPL_H
+#define GANNET_TESTS_LOOP_IMPL_H
 
 #include <pthread.h>
 
@@ -9,7 +9,7 @@
 
 #include "lib/thread.h"
 #include "lib/util.h"
-#include "transport/fabric/loop/loop.h"
+#include "tests/loop/loop.h"
 
 enum side { PASSIVE, ACTIVE };
 

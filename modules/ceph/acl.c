@@ -5,7 +5,7 @@
  * The library keeps the mode in step with the access ACL, and gives new files
  * the default ACL of their directory.
  */
-#include "vfs/ceph/ceph.h"
+#include "modules/ceph/ceph.h"
 
 #include <errno.h>
 

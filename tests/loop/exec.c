@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* exec - carries out steps of a send queue, and breaks links on errors. */
-#include "transport/fabric/loop/impl.h"
+#include "tests/loop/impl.h"
 
 #include <errno.h>
 #include <string.h>

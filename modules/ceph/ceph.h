@@ -25,8 +25,8 @@
  * attr, data, above, name, lease, rename, make, readdir, acl, lock; store,
  * identity, record, notice; grace; fs.
  */
-#ifndef GANNET_VFS_CEPH_CEPH_H
-#define GANNET_VFS_CEPH_CEPH_H
+#ifndef GANNET_MODULES_CEPH_CEPH_H
+#define GANNET_MODULES_CEPH_CEPH_H
 
 #include <cephfs/libcephfs.h>
 #include <pthread.h>

@@ -3,10 +3,10 @@
  * servers - what the servers of a file system share beside it: the key of their
  * handles, and what each of them has and may give.
  */
-#ifndef GANNET_VFS_CEPH_SERVERS_H
-#define GANNET_VFS_CEPH_SERVERS_H
+#ifndef GANNET_MODULES_CEPH_SERVERS_H
+#define GANNET_MODULES_CEPH_SERVERS_H
 
-#include "vfs/ceph/ceph.h"
+#include "modules/ceph/ceph.h"
 
 /* ---- store.c */
 

@@ -16,7 +16,7 @@
  * time; the rename is taken to end within the other half.  What its own
  * predecessor had, which has been shut out, a server takes at once.
  */
-#include "vfs/ceph/servers.h"
+#include "modules/ceph/servers.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* data - READ, WRITE and COMMIT. */
-#include "vfs/ceph/ceph.h"
+#include "modules/ceph/ceph.h"
 
 #include <errno.h>
 #include <limits.h>

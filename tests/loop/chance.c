@@ -7,7 +7,7 @@
  * Receive behind it is delivered, except pieces that show earlier; a Read moves
  * its data piece by piece, while later steps are carried out.
  */
-#include "transport/fabric/loop/impl.h"
+#include "tests/loop/impl.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -13,7 +13,7 @@
  * which the state directory keeps, and a number.  A new client of the name
  * first has the cluster shut out the old one.
  */
-#include "vfs/ceph/servers.h"
+#include "modules/ceph/servers.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* rename - renames, and moves to other directories. */
-#include "vfs/ceph/ceph.h"
+#include "modules/ceph/ceph.h"
 
 #include <errno.h>
 #include <stdlib.h>

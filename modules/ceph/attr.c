@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* attr - attributes, and what is asked and set by them. */
-#include "vfs/ceph/ceph.h"
+#include "modules/ceph/ceph.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -10,7 +10,7 @@
  * marks.  Cookies are the same for every server, and as long as the directory
  * exists, whatever comes and goes.  There is nothing for a verifier to tell.
  */
-#include "vfs/ceph/ceph.h"
+#include "modules/ceph/ceph.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -7,7 +7,7 @@
  * the climber, which looks ".." up and nothing else: it has seen no directory
  * in another one, and asks the metadata server each time.
  */
-#include "vfs/ceph/ceph.h"
+#include "modules/ceph/ceph.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* mr - registrations: the memory that each side may touch. */
-#include "transport/fabric/loop/impl.h"
+#include "tests/loop/impl.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -52,7 +52,7 @@ all()
 	local dir
 	for dir; do
 		[ -n "$(objects "${dir%:*}" "${dir#*:}")" ] || {
-			case $dir in client/fio:*) continue ;; esac # not built
+			case $dir in tools/fio:*) continue ;; esac # not built
 			echo "${dir%:*} has no objects"
 		}
 		circles "${dir%:*}" "${dir#*:}"
@@ -61,7 +61,7 @@ all()
 
 found=$(all lib:1 wire:1 transport:9 rpc:1 vfs:1 vfs/posix:2 vfs/mem:1 \
 	exports:1 nfs3:1 mountd:1 nlm:1 nsm:1 portmap:1 rquota:1 daemon:2 \
-	client/rpcrdma:1 client/nfs:1 client/bench:1 client/ctl:1 \
-	client/fio:1 tests/loop:1)
+	tools/rpcrdma:1 tools/nfs:1 tools/bench:1 tools/ctl:1 \
+	tools/fio:1 tests/loop:1)
 # shellcheck disable=SC2086 # one file a word
 [ -z "$found" ] || { echo "in a circle of files:" $found; exit 1; }

@@ -28,7 +28,7 @@ completes()
 
 program=gannetctl
 commands=$(sed -n 's/.*{ *\.name = "\([a-z-]*\)".*/\1/p' \
-	"$here/client/ctl/commands.c" | tr '\n' ' ')
+	"$here/tools/ctl/commands.c" | tr '\n' ' ')
 [ -n "$commands" ] || { echo 'not ok: no commands found'; status=1; }
 completes '' "${commands% }"
 completes sta 'status stats'
@@ -47,7 +47,7 @@ completes nonsense '' ''
 
 program=gannet-nfs
 commands=$(sed -n 's/^	{ "\([a-z-]*\)", [0-9], .*/\1/p' \
-	"$here/client/nfs/main.c" | sort)
+	"$here/tools/nfs/main.c" | sort)
 diff <(echo "$commands") <(completion '' | tr ' ' '\n' | sort) || status=1
 completes ex exports
 completes -q ce certify

@@ -21,7 +21,7 @@ nsm lib wire rpc transport
 nlm lib rpc vfs exports
 portmap lib wire rpc transport
 daemon lib wire transport vfs exports rpc nfs3 mountd rquota nlm nsm portmap
-client lib wire transport'
+tools lib wire transport'
 product=$(echo "$layers" | cut -d' ' -f1)
 while read -r dir allowed; do
 	for inc in $(grep -rhoE '^#include "[a-z0-9]+/' "$dir" \
@@ -70,7 +70,7 @@ listed()
 }
 listed 'daemon/serve/programs.c daemon/serve/locks.c daemon/serve/locks.h' \
 	'(nfs3|mountd|rquota|nlm|nsm|portmap)' daemon
-listed '' 'transport/fabric/[a-z]+' daemon client rpc transport/rpcrdma \
+listed '' 'transport/fabric/[a-z]+' daemon tools rpc transport/rpcrdma \
 	transport/fabric/*.[ch]
 listed '' 'vfs/(posix|mem)' daemon nfs3 mountd nlm exports vfs/*.[ch]
 
@@ -161,17 +161,17 @@ for range in $(grep -oE 'NUMBER\([a-z_]+, [0-9]+, [0-9]+' \
 	grep -q "^From ${range%-*} to ${range#*-}[ ;]" doc/gannet.conf.5.in ||
 		fail "gannet.conf(5): no key is from ${range%-*} to ${range#*-}"
 done
-options client/nfs/main.c '^	\{ "([a-z-]+)", (no|required)_argument.*' \
+options tools/nfs/main.c '^	\{ "([a-z-]+)", (no|required)_argument.*' \
 	doc/gannet-nfs.1
 # --help has the same, and both have every command.
 for o in $(sed -nE 's/^	\{ "([a-z-]+)", (no|required)_argument.*/\1/p' \
-		client/nfs/main.c); do
-	grep -q -e "--$o" client/nfs/usage.c ||
-		fail "client/nfs/usage.c: nothing about --$o"
+		tools/nfs/main.c); do
+	grep -q -e "--$o" tools/nfs/usage.c ||
+		fail "tools/nfs/usage.c: nothing about --$o"
 done
-for c in $(sed -nE 's/^	\{ "([a-z-]+)", [0-9],.*/\1/p' client/nfs/main.c); do
-	grep -q "^\"  $c " client/nfs/usage.c ||
-		fail "client/nfs/usage.c: nothing about $c"
+for c in $(sed -nE 's/^	\{ "([a-z-]+)", [0-9],.*/\1/p' tools/nfs/main.c); do
+	grep -q "^\"  $c " tools/nfs/usage.c ||
+		fail "tools/nfs/usage.c: nothing about $c"
 	grep -q "^\.It Cm $c " doc/gannet-nfs.1 ||
 		fail "doc/gannet-nfs.1: nothing about $c"
 done

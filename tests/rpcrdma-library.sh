@@ -22,6 +22,6 @@ for example in rpcrdma-null rpcrdma-read; do
 done
 rm -f out.$$
 
-grep -q '^Version: [0-9]' client/rpcrdma/gannet-rpcrdma.pc ||
+grep -q '^Version: [0-9]' tools/rpcrdma/gannet-rpcrdma.pc ||
 	fail "gannet-rpcrdma.pc has no version"
 exit $status

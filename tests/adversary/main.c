@@ -14,8 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/nfs/nfs.h"
-#include "client/rpcrdma/client.h"
+#include "tools/nfs/nfs.h"
+#include "tools/rpcrdma/client.h"
 #include "lib/log.h"
 #include "lib/util.h"
 #include "tests/adversary/adversary.h"

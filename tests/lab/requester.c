@@ -14,7 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "client/nfs/nfs.h"
+#include "tools/nfs/nfs.h"
 #include "tests/lab/fscheck/fscheck.h"
 #include "tests/lab/matrix.h"
 

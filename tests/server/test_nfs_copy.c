@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "client/nfs/tool.h"
+#include "tools/nfs/tool.h"
 #include "lib/log.h"
 #include "tests/server/fault_vfs.h"
 #include "tests/server/harness.h"

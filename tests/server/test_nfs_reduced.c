@@ -6,7 +6,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 
-#include "client/nfs/nfs.h"
+#include "tools/nfs/nfs.h"
 #include "tests/server/rdma_rig.h"
 #include "tests/unit/runner.h"
 

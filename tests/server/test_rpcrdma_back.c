@@ -6,7 +6,7 @@
 
 #include <endian.h>
 
-#include "client/rpcrdma/client.h"
+#include "tools/rpcrdma/client.h"
 #include "lib/stats.h"
 #include "tests/server/rdma_peer.h"
 #include "tests/unit/runner.h"

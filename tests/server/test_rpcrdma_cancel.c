@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/rpcrdma/client.h"
+#include "tools/rpcrdma/client.h"
 #include "lib/stats.h"
 #include "tests/server/one_call.h"
 #include "tests/server/rdma_rig.h"

@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "client/rpcrdma/client.h"
+#include "tools/rpcrdma/client.h"
 #include "lib/clock.h"
 #include "tests/server/one_call.h"
 #include "tests/server/rdma_rig.h"

@@ -12,7 +12,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "client/rpcrdma/client.h"
+#include "tools/rpcrdma/client.h"
 #include "tests/fake/verbs_fake.h"
 #include "tests/server/one_call.h"
 #include "tests/server/rdma_rig.h"

@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "client/rpcrdma/client.h"
+#include "tools/rpcrdma/client.h"
 #include "tests/server/one_call.h"
 #include "tests/server/rdma_rig.h"
 #include "tests/unit/runner.h"

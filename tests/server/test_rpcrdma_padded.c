@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "client/rpcrdma/client.h"
+#include "tools/rpcrdma/client.h"
 #include "lib/stats.h"
 #include "tests/server/rdma_rig.h"
 #include "tests/unit/runner.h"

@@ -6,7 +6,7 @@
 #include <pthread.h>
 #include <string.h>
 
-#include "client/rpcrdma/client.h"
+#include "tools/rpcrdma/client.h"
 #include "tests/server/one_call.h"
 #include "tests/server/rdma_rig.h"
 #include "tests/unit/runner.h"

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/nfs/tool.h"
+#include "tools/nfs/tool.h"
 #include "tests/server/tool_run.h"
 #include "tests/unit/runner.h"
 

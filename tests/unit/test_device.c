@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* client/nfs/device.c, on a tree of files that looks like sysfs. */
-#include "client/nfs/device.h"
+/* tools/nfs/device.c, on a tree of files that looks like sysfs. */
+#include "tools/nfs/device.h"
 
 #include <arpa/inet.h>
 #include <ftw.h>

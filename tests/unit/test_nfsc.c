@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/nfs/nfs.h"
-#include "client/nfs/tool.h"
+#include "tools/nfs/nfs.h"
+#include "tools/nfs/tool.h"
 #include "lib/xdr.h"
 #include "tests/unit/runner.h"
 

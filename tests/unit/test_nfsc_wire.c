@@ -8,7 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "client/nfs/nfs.h"
+#include "tools/nfs/nfs.h"
 #include "lib/util.h"
 #include "lib/xdr.h"
 #include "tests/unit/runner.h"

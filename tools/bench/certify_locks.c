@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* certify_locks - a lock of one client against another one's (NLM version 4,
+ * of X/Open's XNFS). */
+#include <errno.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "tools/bench/certify.h"
+#include "tools/nfs/wire.h"
+
+enum {
+	NLM_VERSION = 4, NLM_UNLOCK = 4, NLM_NM_LOCK = 22,
+	GRANTED = 0, DENIED = 1, GRACE = 4, LOCK_MS = 10000,
+};
+
+struct locker {
+	struct nfsc_wire *w;
+	const struct certify *c;
+	/* A name that no machine has: its locks conflict with no other
+	 * client's. */
+	char		  caller[32];
+};
+
+/* A call about the whole file, by an owner.  0 with the status, or -errno. */
+static int call_locks(struct locker *l, uint32_t procedure, const char *owner,
+		      uint32_t *status)
+{
+	const struct rpc_procedure p = { RPC_NLM, NLM_VERSION, procedure };
+	uint8_t args[NFS_FH_MAX + 160];
+	struct xdr_out out;
+	struct xdr_in x;
+	int err;
+
+	xdr_out_init(&out, args, sizeof(args));
+	xdr_put_string(&out, "certify");	/* cookie */
+	if (procedure == NLM_NM_LOCK) {
+		xdr_put_bool(&out, false);	/* don't wait */
+		xdr_put_bool(&out, true);	/* exclusive */
+	}
+	xdr_put_string(&out, l->caller);
+	xdr_put_opaque(&out, l->c->file.data, l->c->file.len);
+	xdr_put_string(&out, owner);
+	xdr_put_u32(&out, (uint32_t)owner[0]);	/* a process */
+	xdr_put_u64(&out, 0);
+	xdr_put_u64(&out, 0);
+	if (procedure == NLM_NM_LOCK) {
+		xdr_put_bool(&out, false);	/* not reclaimed */
+		xdr_put_u32(&out, 0);		/* state: not monitored */
+	}
+	err = wire_call(l->w, &p, &l->c->target.t->o->config, args,
+			(uint32_t)xdr_out_len(&out), LOCK_MS, &x);
+	if (err < 0)
+		return err;
+	xdr_get_opaque(&x, 1024);
+	*status = xdr_get_u32(&x);
+	return xdr_ok(&x) ? 0 : -EBADMSG;
+}
+
+static int open_locker(struct locker *l, struct certify *c)
+{
+	const struct tool *t = c->target.t;
+	unsigned id = 0;
+	int err;
+
+	l->c = c;
+	if (getrandom(&id, sizeof(id), GRND_NONBLOCK) < 0)
+		id = (unsigned)clock_ns();
+	snprintf(l->caller, sizeof(l->caller), "gannet-nfs.%08x", id);
+	/* A server may have it at MOUNT's port, and tell no rpcbind. */
+	err = wire_open(t->url.host, t->mount.port, RPC_NLM, NLM_VERSION,
+			&t->o->config, &l->w);
+	return err < 0 && t->mount.port ?
+	       wire_open(t->url.host, 0, RPC_NLM, NLM_VERSION,
+			 &t->o->config, &l->w) : err;
+}
+
+static enum judgement judge_locks(struct certify *c, struct locker *l)
+{
+	uint32_t first = DENIED, second = GRANTED, again = DENIED, status;
+	int err = call_locks(l, NLM_NM_LOCK, "a", &first);
+
+	if (err == 0 && first == GRACE)
+		return certify_say(c, NOT_JUDGED, "the lock manager waits for "
+				   "its clients after a start: try again");
+	if (err == 0 && first == GRANTED)
+		err = call_locks(l, NLM_NM_LOCK, "b", &second);
+	if (err == 0 && first == GRANTED)
+		err = call_locks(l, NLM_UNLOCK, "a", &status);
+	if (err == 0)
+		err = call_locks(l, NLM_NM_LOCK, "b", &again);
+	if (err == 0)
+		err = call_locks(l, NLM_UNLOCK, "b", &status);
+	if (err < 0)
+		return certify_error(c, "the lock manager", err, 0);
+	if (first != GRANTED || again != GRANTED)
+		return certify_say(c, FAILED, "a lock of a file that nobody "
+				   "has is refused (status %u)",
+				   first != GRANTED ? first : again);
+	if (second == GRANTED)
+		return certify_say(c, FAILED, "two owners hold it at once");
+	return certify_say(c, PASSED, "the second owner is refused until the "
+			   "first one unlocks, by two owners of this machine");
+}
+
+enum judgement certify_locks(struct certify *c)
+{
+	struct locker l = { 0 };
+	enum judgement j;
+	int err = open_locker(&l, c);
+
+	if (err < 0)
+		return certify_say(c, NOT_JUDGED, "no lock manager was found: "
+				   "%s", strerror(-err));
+	j = judge_locks(c, &l);
+	wire_close(l.w);
+	return j;
+}

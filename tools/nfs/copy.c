@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * copy - a file's bytes, many blocks under way at a time.
+ *
+ * Operation: blocks are a ring.  A get starts them in order and writes each
+ * out when all before it are there, so the local side may be a pipe.  A put
+ * writes UNSTABLE and commits now and then; when the server's verifier says
+ * that it may have lost something (RFC 1813 section 3.3.7), everything since
+ * the last COMMIT is read and sent again.  What can't be read again, a pipe,
+ * is written FILE_SYNC.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "tools/nfs/tool.h"
+#include "lib/util.h"
+
+#define COMMIT_EVERY	(1ull << 30)
+enum { BLOCK_MAX = 1 << 20, BLOCK_MIN = 512, PATIENCE = 10, RESTARTS = 10 };
+
+struct block {
+	struct nfsc_op op;
+	uint64_t at;		/* in the file */
+	uint32_t len;		/* asked */
+	uint32_t have;		/* done of it */
+	unsigned jukebox;
+	bool	 busy;		/* the session has it */
+	bool	 end;		/* get: the file ends here */
+	uint8_t	*mem;
+};
+
+struct ring {
+	struct tool  *t;
+	struct nfsc_fh fh;
+	enum nfsc_kind kind;
+	uint32_t size;		/* of a block */
+	unsigned n;
+	unsigned busy;
+	struct block *b;
+	uint8_t	*mem;
+	void	*kept;		/* of the session, for mem */
+	/* put: all writes since the last COMMIT were done by one server? */
+	bool	 stable;
+	bool	 have_verf;
+	bool	 unstable;	/* something needs a COMMIT */
+	bool	 lost;
+	uint64_t verf;
+};
+
+/* For a file of so many bytes, as far as is known. */
+static int ring_init(struct ring *r, struct tool *t, const struct nfsc_fh *fh,
+		     enum nfsc_kind kind, uint64_t bytes)
+{
+	uint32_t max = kind == NFS_OP_READ ? t->limits.rtmax : t->limits.wtmax;
+
+	memset(r, 0, sizeof(*r));
+	r->t = t;
+	r->fh = *fh;
+	r->kind = kind;
+	r->size = t->o->block ? t->o->block : BLOCK_MAX;
+	max = MAX(max, (uint32_t)BLOCK_MIN);
+	r->size = MIN(r->size, max);
+	r->n = MAX(t->o->config.depth, 1u);
+	/* Memory that small files do not need takes time to register. */
+	if (bytes > 0 && bytes / r->size < r->n)
+		r->n = MIN(r->n, (unsigned)(bytes / r->size) + 1);
+	r->b = calloc(r->n, sizeof(*r->b));
+	r->mem = mmap(NULL, (size_t)r->n * r->size, PROT_READ | PROT_WRITE,
+		      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (!r->b || r->mem == MAP_FAILED) {
+		free(r->b);
+		return tool_complain(t->text, -ENOMEM, 0);
+	}
+	r->kept = session_keep(t->s, r->mem, (size_t)r->n * r->size, kind);
+	for (unsigned i = 0; i < r->n; i++) {
+		r->b[i].mem = r->mem + (size_t)i * r->size;
+		r->b[i].op.arg = &r->b[i];
+	}
+	return TOOL_OK;
+}
+
+/* Starts the rest of a block. */
+static int launch(struct ring *r, struct block *b)
+{
+	int err;
+
+	b->op.kind = r->kind;
+	b->op.fh = r->fh;
+	b->op.offset = b->at + b->have;
+	b->op.count = b->len - b->have;
+	b->op.data = b->mem + b->have;
+	b->op.kept = r->kept;
+	b->op.stable = r->stable;
+	err = session_submit(r->t->s, &b->op);
+	if (err < 0)
+		return tool_complain(r->t->text, err, 0);
+	b->busy = true;
+	r->busy++;
+	return TOOL_OK;
+}
+
+static void note_write(struct ring *r, const struct nfsc_op *op)
+{
+	if (op->stored)
+		return;
+	r->unstable = true;
+	if (r->have_verf && r->verf != op->verf)
+		r->lost = true;
+	r->have_verf = true;
+	r->verf = op->verf;
+}
+
+static int one_over(struct ring *r, struct block *b)
+{
+	struct nfsc_op *op = &b->op;
+
+	if (op->err == 0 && op->status == NFS_JUKEBOX &&
+	    b->jukebox++ < PATIENCE) {
+		nanosleep(&(struct timespec){ .tv_nsec = 200000000 }, NULL);
+		return launch(r, b);
+	}
+	if (op->err < 0 || op->status != 0)
+		return tool_complain(r->t->text, op->err, op->status);
+	b->jukebox = 0;
+	b->have += op->got;
+	if (r->kind == NFS_OP_WRITE)
+		note_write(r, op);
+	else if (op->eof)
+		b->end = true;
+	if (op->got == 0 && !b->end)
+		return tool_complain(r->t->text, -EIO, 0);
+	if (b->have < b->len && !b->end)
+		return launch(r, b);
+	return TOOL_OK;
+}
+
+/* Takes what comes next. */
+static int take_block(struct ring *r)
+{
+	struct nfsc_op *op = session_wait(r->t->s);
+	struct block *b = op->arg;
+
+	b->busy = false;
+	r->busy--;
+	return one_over(r, b);
+}
+
+static int settle(struct ring *r, struct block *b)
+{
+	int err = TOOL_OK;
+
+	while (b->busy && err == TOOL_OK)
+		err = take_block(r);
+	return err;
+}
+
+static void ring_fini(struct ring *r)
+{
+	/* Operations in flight write to our memory until they end. */
+	for (; r->busy > 0; r->busy--)
+		session_wait(r->t->s);
+	session_release(r->t->s, r->kept);
+	munmap(r->mem, (size_t)r->n * r->size);
+	free(r->b);
+}
+
+static int write_out(int fd, const uint8_t *mem, size_t len, const char *to)
+{
+	while (len > 0) {
+		ssize_t n = write(fd, mem, len);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return tool_complain(to, -errno, 0);
+		mem += n;
+		len -= (size_t)n;
+	}
+	return TOOL_OK;
+}
+
+static bool is_zero(const uint8_t *mem, size_t len)
+{
+	return len > 0 && mem[0] == 0 && memcmp(mem, mem + 1, len - 1) == 0;
+}
+
+/* A new regular file, for one with holes: blocks of zeros need no room. */
+static bool is_sparse(const struct tool_object *obj, int fd)
+{
+	struct stat st;
+
+	return obj->attr.used < obj->attr.size && fd != STDOUT_FILENO &&
+	       fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
+}
+
+static int leave_out(int fd, size_t len, const char *to)
+{
+	off_t at = lseek(fd, (off_t)len, SEEK_CUR);
+
+	/* Its size is right even if this is the last. */
+	if (at < 0 || ftruncate(fd, at) < 0)
+		return tool_complain(to, -errno, 0);
+	return TOOL_OK;
+}
+
+static int get_start(struct ring *r, struct block *b, uint64_t at)
+{
+	b->at = at;
+	b->len = r->size;
+	b->have = 0;
+	b->end = false;
+	return launch(r, b);
+}
+
+int copy_get(struct tool *t, const struct tool_object *obj, int fd,
+	     const char *to)
+{
+	uint64_t at = 0, asked = 0;
+	struct progress p;
+	struct ring r;
+	bool end = false, sparse = is_sparse(obj, fd);
+	int err = ring_init(&r, t, &obj->fh, NFS_OP_READ,
+			    obj->attr.size);
+
+	if (err != TOOL_OK)
+		return err;
+	progress_init(&p, t->o, to, obj->attr.size);
+	p.whole = t->whole;
+	for (unsigned i = 0; !end && err == TOOL_OK; i = (i + 1) % r.n) {
+		struct block *b = &r.b[i];
+
+		/* Beyond the size only one block is asked for: it may have
+		 * grown meanwhile. */
+		while (err == TOOL_OK && asked < at + (uint64_t)r.n * r.size &&
+		       (asked < obj->attr.size || asked <= at)) {
+			err = get_start(&r, &r.b[asked / r.size % r.n], asked);
+			asked += r.size;
+		}
+		if (err == TOOL_OK)
+			err = settle(&r, b);
+		if (err == TOOL_OK)
+			err = sparse && is_zero(b->mem, b->have) ?
+				leave_out(fd, b->have, to) :
+				write_out(fd, b->mem, b->have, to);
+		at += b->have;
+		end = b->end;
+		progress_move(&p, at);
+	}
+	progress_fini(&p, err == TOOL_OK);
+	ring_fini(&r);
+	return err;
+}
+
+/* One block of the local file; its length is 0 at the end. */
+static int read_in(struct ring *r, struct block *b, int fd, uint64_t at,
+		   const char *from)
+{
+	b->at = at;
+	b->len = b->have = 0;
+	while (b->len < r->size) {
+		ssize_t n = r->stable ?
+			read(fd, b->mem + b->len, r->size - b->len) :
+			pread(fd, b->mem + b->len, r->size - b->len,
+			      (off_t)(at + b->len));
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return tool_complain(from, -errno, 0);
+		if (n == 0)
+			break;
+		b->len += (uint32_t)n;
+	}
+	return TOOL_OK;
+}
+
+/* COMMITs all that was written; r->lost says whether it must be sent again. */
+static int commit(struct ring *r)
+{
+	struct nfsc_op op = { .kind = NFS_OP_COMMIT, .fh = r->fh };
+
+	for (unsigned i = 0; i < r->n; i++) {
+		int err = settle(r, &r->b[i]);
+
+		if (err != TOOL_OK)
+			return err;
+	}
+	if (!r->unstable || r->lost)
+		return TOOL_OK;
+	if (session_do(r->t->s, &op) < 0 || op.status != 0)
+		return tool_complain(r->t->text, op.err, op.status);
+	r->lost = op.verf != r->verf;
+	return TOOL_OK;
+}
+
+/* Writes from @at on, up to a commit's distance; moves @at on. */
+static int put_stretch(struct ring *r, int fd, uint64_t *at,
+		       const char *from, struct progress *p)
+{
+	uint64_t every = r->t->o->commit_every ? r->t->o->commit_every :
+			 COMMIT_EVERY;
+	uint64_t end = *at + every;
+	int err = TOOL_OK;
+
+	r->have_verf = r->unstable = r->lost = false;
+	for (unsigned i = 0; *at < end; i = (i + 1) % r->n) {
+		struct block *b = &r->b[i];
+
+		err = settle(r, b);
+		if (err == TOOL_OK)
+			err = read_in(r, b, fd, *at, from);
+		if (err != TOOL_OK || b->len == 0)
+			break;
+		err = launch(r, b);
+		if (err != TOOL_OK)
+			break;
+		*at += b->len;
+		progress_move(p, *at);
+	}
+	return err == TOOL_OK ? commit(r) : err;
+}
+
+int copy_put(struct tool *t, const struct nfsc_fh *fh, int fd,
+	     const char *from, uint64_t size)
+{
+	unsigned restarts = 0;
+	struct progress p;
+	struct ring r;
+	uint64_t at = 0, before;
+	int err = ring_init(&r, t, fh, NFS_OP_WRITE, size);
+
+	if (err != TOOL_OK)
+		return err;
+	r.stable = strcmp(from, "-") == 0 || lseek(fd, 0, SEEK_CUR) < 0;
+	progress_init(&p, t->o, from, size);
+	p.whole = t->whole;
+	do {
+		before = at;
+		err = put_stretch(&r, fd, &at, from, &p);
+		if (err == TOOL_OK && r.lost) {
+			/* The server forgot: again, from the last COMMIT. */
+			at = before;
+			before = UINT64_MAX;
+			if (restarts++ == RESTARTS)
+				err = tool_complain(t->text, -EIO, 0);
+		}
+	} while (err == TOOL_OK && at != before);
+	progress_fini(&p, err == TOOL_OK);
+	ring_fini(&r);
+	return err;
+}

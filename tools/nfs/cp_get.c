@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * cp_get - cp from a server.
+ *
+ * The server chooses names, and may list one twice: as a symbolic link to
+ * anywhere, and as a directory.  So each local file is opened in the descriptor
+ * of its directory, by a name that is no path, and never through a link.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tools/nfs/cp.h"
+
+/* A tree's walk, and the directory that its top goes into. */
+struct fetch {
+	struct walk	 w;
+	int		 into;
+	const char	*name;		/* of the top, there */
+	mode_t		 mask;		/* of this process */
+};
+
+/* The directory and the name of the copied object. */
+static int local_dir(const struct fetch *f, const struct walk_at *at)
+{
+	return at->up ? at->up->local : f->into;
+}
+
+static const char *local_name(const struct fetch *f, const struct walk_at *at)
+{
+	return at->up ? at->name : f->name;
+}
+
+static int complain_local(const struct walk_at *at, int err)
+{
+	fputs("gannet-nfs: the copy of ", stderr);
+	walk_put_path(stderr, at);
+	return tool_reason(err, 0);
+}
+
+/* Set-user-ID and the like are for the server's users, not for this one. */
+static mode_t copied_mode(const struct fetch *f, const struct walk_at *at)
+{
+	mode_t mode = at->attr.mode & 0777;
+
+	return f->w.t->o->preserve ? mode : mode & ~f->mask;
+}
+
+static int keep_mtime(const struct walk_at *at, int fd)
+{
+	const struct timespec times[2] = {
+		{ .tv_nsec = UTIME_OMIT },
+		{ at->attr.mtime.sec, at->attr.mtime.nsec % 1000000000 },
+	};
+
+	return futimens(fd, times) < 0 ? -errno : 0;
+}
+
+/* At the end: a directory that its owner may not write to takes no files. */
+static int set_attributes(const struct fetch *f, const struct walk_at *at,
+			  int fd)
+{
+	int err = 0;
+
+	if (fchmod(fd, copied_mode(f, at)) < 0)
+		err = -errno;
+	if (err == 0 && f->w.t->o->preserve)
+		err = keep_mtime(at, fd);
+	return err < 0 ? complain_local(at, err) : TOOL_OK;
+}
+
+static int enter_dir(struct fetch *f, struct walk_at *at)
+{
+	int dir = local_dir(f, at);
+	const char *name = local_name(f, at);
+
+	if (!f->w.t->o->recursive)
+		return walk_refuse(at, "a directory, which goes with -r only");
+	at->fresh = mkdirat(dir, name, 0700) == 0;
+	if (!at->fresh && errno != EEXIST)
+		return complain_local(at, -errno);
+	at->local = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW |
+			   O_CLOEXEC);
+	return at->local < 0 ? complain_local(at, -errno) : TOOL_OK;
+}
+
+static int leave_dir(struct fetch *f, struct walk_at *at)
+{
+	int err = TOOL_OK;
+
+	if (at->fresh || f->w.t->o->preserve)
+		err = set_attributes(f, at, at->local);
+	close(at->local);
+	return err;
+}
+
+/* A FIFO would wait for a reader. */
+static int open_copy(const struct fetch *f, struct walk_at *at)
+{
+	int flags = O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
+	int dir = local_dir(f, at), fd;
+	const char *name = local_name(f, at);
+	struct stat st;
+
+	fd = openat(dir, name, flags | O_CREAT | O_EXCL, 0600);
+	at->fresh = fd >= 0;
+	if (fd < 0 && errno == EEXIST)
+		fd = openat(dir, name, flags);
+	if (fd < 0)
+		return -errno;
+	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode)) {
+		close(fd);
+		return -EEXIST;
+	}
+	return fd;
+}
+
+/* A local file is emptied only for one that the server lets be read. */
+static int empty_copy(const struct fetch *f, const struct walk_at *at, int fd)
+{
+	char byte;
+	struct nfsc_op op = { .kind = NFS_OP_READ, .fh = at->fh,
+			      .data = &byte, .count = 1 };
+
+	if (session_do(f->w.t->s, &op) < 0 || op.status != 0)
+		return walk_complain(at, op.err, op.status);
+	return ftruncate(fd, 0) < 0 ? complain_local(at, -errno) : TOOL_OK;
+}
+
+static int fetch_file(struct fetch *f, struct walk_at *at)
+{
+	struct tool_object obj = { .fh = at->fh, .attr = at->attr };
+	int fd = open_copy(f, at), err;
+
+	if (fd < 0)
+		return complain_local(at, fd);
+	err = at->fresh ? TOOL_OK : empty_copy(f, at, fd);
+	if (err != TOOL_OK) {
+		close(fd);
+		return err;
+	}
+	err = copy_get(f->w.t, &obj, fd, local_name(f, at));
+	if (err == TOOL_OK && (at->fresh || f->w.t->o->preserve))
+		err = set_attributes(f, at, fd);
+	if (close(fd) < 0 && err == TOOL_OK)
+		err = complain_local(at, -errno);
+	if (err != TOOL_OK) {
+		fputs("gannet-nfs: the copy of ", stderr);
+		walk_put_path(stderr, at);
+		fputs(" is not complete\n", stderr);
+	}
+	return err;
+}
+
+static int fetch_link(struct fetch *f, struct walk_at *at)
+{
+	char target[NFS_PATH_MAX];
+	struct nfsc_op op = { .kind = NFS_OP_READLINK, .fh = at->fh,
+			      .data = target, .count = sizeof(target) - 1 };
+	int dir = local_dir(f, at);
+	const char *name = local_name(f, at);
+	struct stat st;
+
+	if (session_do(f->w.t->s, &op) < 0 || op.status != 0)
+		return walk_complain(at, op.err, op.status);
+	target[op.got] = '\0';
+	if (strlen(target) != op.got || op.got == 0)
+		return walk_refuse(at, "the server has a link that leads "
+				   "nowhere");
+	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+	    S_ISLNK(st.st_mode))
+		unlinkat(dir, name, 0);
+	return symlinkat(target, dir, name) < 0 ?
+	       complain_local(at, -errno) : TOOL_OK;
+}
+
+static int fetch_visit(struct walk *w, struct walk_at *at, enum walk_step step)
+{
+	struct fetch *f = (struct fetch *)w;
+
+	if (step == WALK_ENTER)
+		return enter_dir(f, at);
+	if (step == WALK_LEAVE)
+		return leave_dir(f, at);
+	if (at->attr.type == NFS_REG)
+		return fetch_file(f, at);
+	if (at->attr.type == NFS_LNK)
+		return fetch_link(f, at);
+	return walk_refuse(at, "left out: it is no file, directory or link");
+}
+
+/* Where it goes: into a directory under its own name, else to that name. */
+static int open_target(struct fetch *f, const char *to,
+		       char path[PATH_MAX], const char *name)
+{
+	char *slash;
+	size_t len;
+
+	f->name = name;
+	f->into = open(to, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (f->into >= 0)
+		return TOOL_OK;
+	if (f->w.t->o->into || (errno != ENOENT && errno != ENOTDIR))
+		return tool_complain(to, -errno, 0);
+	len = strlen(to);
+	if (len >= PATH_MAX)
+		return tool_complain(to, -ENAMETOOLONG, 0);
+	memcpy(path, to, len + 1);
+	while (len > 1 && path[len - 1] == '/')
+		path[--len] = '\0';
+	slash = strrchr(path, '/');
+	f->name = slash ? slash + 1 : path;
+	if (slash && slash == path)
+		f->into = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	else if (slash)
+		*slash = '\0';
+	if (f->into < 0)
+		f->into = open(slash ? path : ".", O_RDONLY | O_DIRECTORY |
+			       O_CLOEXEC);
+	return f->into < 0 ? tool_complain(to, -errno, 0) : TOOL_OK;
+}
+
+int cp_get(const char *url, const char *to, const struct tool_options *o)
+{
+	struct fetch f = { .w.visit = fetch_visit };
+	struct tool_object obj;
+	char path[PATH_MAX];
+	const char *slash;
+	struct tool t;
+	int err = tool_open(&t, url, o);
+
+	if (err != TOOL_OK)
+		return err;
+	f.w.t = &t;
+	f.mask = umask(0);
+	umask(f.mask);
+	/* A link that is named is followed, as those on the way to it. */
+	err = tool_find(&t, &obj, true, false);
+	slash = strrchr(t.url.path, '/');
+	if (err == TOOL_OK && !nfsc_name_is_good(slash + 1,
+						 (uint32_t)strlen(slash + 1)))
+		slash = "/export";
+	if (err == TOOL_OK)
+		err = open_target(&f, to, path, slash + 1);
+	if (err == TOOL_OK) {
+		progress_begin(&t, url);
+		err = tool_walk(&f.w, &obj, t.url.path);
+		progress_end(&t, err);
+		close(f.into);
+	}
+	tool_close(&t);
+	return err;
+}

@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* list - ls and stat. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "tools/nfs/tool.h"
+#include "lib/util.h"
+
+static const char *const types[] = {
+	"?", "regular file", "directory", "block device", "character device",
+	"symbolic link", "socket", "fifo",
+};
+
+const char tool_types[] = "?fdbclsp";
+
+static uint32_t type_of(const struct nfsc_attr *a)
+{
+	return a->type < ARRAY_SIZE(types) ? a->type : 0;
+}
+
+static void mode_text(const struct nfsc_attr *a, char out[11])
+{
+	strcpy(out, "?rwxrwxrwx");
+	out[0] = a->type == NFS_REG ? '-' : tool_types[type_of(a)];
+	for (int i = 0; i < 9; i++)
+		if (!(a->mode & (0400u >> i)))
+			out[i + 1] = '-';
+	if (a->mode & 04000)
+		out[3] = a->mode & 0100 ? 's' : 'S';
+	if (a->mode & 02000)
+		out[6] = a->mode & 0010 ? 's' : 'S';
+	if (a->mode & 01000)
+		out[9] = a->mode & 0001 ? 't' : 'T';
+}
+
+static void time_text(const struct nfsc_time *t, char out[40])
+{
+	time_t secs = t->sec;
+	struct tm tm;
+	size_t n;
+
+	localtime_r(&secs, &tm);
+	n = strftime(out, 24, "%F %T", &tm);
+	snprintf(out + n, 40 - n, ".%09u", t->nsec % 1000000000u);
+	strftime(out + n + 10, 30 - n, " %z", &tm);
+}
+
+/* As ls -h and df -h have it: at most three digits, rounded up. */
+static void put_human(FILE *f, uint64_t n)
+{
+	unsigned tenths, i = 0;
+	uint64_t unit = 1;
+
+	if (n < 1024) {
+		fprintf(f, "%12u ", (unsigned)n);
+		return;
+	}
+	do {
+		unit <<= 10;
+		i++;
+		tenths = (unsigned)((n % unit * 10 + unit - 1) / unit);
+		tenths += (unsigned)MIN(n / unit, 1024u) * 10;
+	} while (tenths > 10230);
+	if (tenths < 100)
+		fprintf(f, "%9u.%u%c ", tenths / 10, tenths % 10,
+			" KMGTPE"[i]);
+	else
+		fprintf(f, "%11u%c ", (tenths + 9) / 10, " KMGTPE"[i]);
+}
+
+static void put_lengthy(FILE *f, const struct nfsc_attr *a, bool human)
+{
+	char mode[11], when[40];
+
+	if (!a->valid) {
+		fprintf(f, "?????????? %42s", "");
+		return;
+	}
+	mode_text(a, mode);
+	time_text(&a->mtime, when);
+	when[16] = '\0';
+	fprintf(f, "%s %3u %-6u %-6u ", mode, a->nlink, a->uid, a->gid);
+	if (a->type == NFS_CHR || a->type == NFS_BLK)
+		fprintf(f, "%7u,%4u ", a->major, a->minor);
+	else if (human)
+		put_human(f, a->size);
+	else
+		fprintf(f, "%12llu ", (unsigned long long)a->size);
+	fprintf(f, "%s ", when);
+}
+
+static void put_target(struct tool *t, const struct nfsc_entry *e)
+{
+	char target[NFS_PATH_MAX];
+	struct nfsc_op op = { .kind = NFS_OP_READLINK, .fh = e->fh,
+			     .data = target, .count = sizeof(target) - 1 };
+
+	if (e->attr.type != NFS_LNK || e->fh.len == 0 ||
+	    session_do(t->s, &op) < 0 || op.status != 0)
+		return;
+	target[op.got] = '\0';
+	fputs(" -> ", t->o->out);
+	tool_put_name(t->o->out, target);
+}
+
+static void print_entry(struct tool *t, const struct nfsc_entry *e)
+{
+	if (t->o->lengthy)
+		put_lengthy(t->o->out, &e->attr, t->o->human);
+	tool_put_bytes(t->o->out, e->name, e->len);
+	if (t->o->lengthy)
+		put_target(t, e);
+	fputc('\n', t->o->out);
+}
+
+static int list_dir(struct tool *t, const struct tool_object *obj)
+{
+	struct listing l;
+	int err = tool_list(t, &obj->fh, t->text, &l);
+
+	for (size_t i = 0; i < l.n; i++) {
+		if (t->o->lengthy)
+			tool_look_up(t, &obj->fh, l.e[i]);
+		print_entry(t, l.e[i]);
+	}
+	listing_free(&l);
+	return err;
+}
+
+static int list_one(struct tool *t, const struct tool_object *obj)
+{
+	size_t len = strlen(obj->name);
+	struct nfsc_entry *e = calloc(1, sizeof(*e) + len + 1);
+
+	if (!e)
+		return tool_complain(t->text, -ENOMEM, 0);
+	e->attr = obj->attr;
+	e->fh = obj->fh;
+	e->len = (uint32_t)len;
+	memcpy(e->name, obj->name, len + 1);
+	print_entry(t, e);
+	free(e);
+	return TOOL_OK;
+}
+
+int tool_ls(const char *url, const struct tool_options *o)
+{
+	struct tool_object obj;
+	struct tool t;
+	int err = tool_open(&t, url, o);
+
+	if (err != TOOL_OK)
+		return err;
+	err = tool_find(&t, &obj, !o->lengthy && !o->itself, false);
+	if (err == TOOL_OK)
+		err = obj.attr.type == NFS_DIR && !o->itself ?
+			list_dir(&t, &obj) : list_one(&t, &obj);
+	tool_close(&t);
+	return err;
+}
+
+static void print_fh(FILE *f, const struct nfsc_fh *fh)
+{
+	fprintf(f, "Handle: %u bytes ", fh->len);
+	for (uint32_t i = 0; i < fh->len; i++)
+		fprintf(f, "%02x", fh->data[i]);
+	fputc('\n', f);
+}
+
+static void put_stat(struct tool *t, const struct tool_object *obj)
+{
+	const struct nfsc_attr *a = &obj->attr;
+	char mode[11], at[40], mt[40], ct[40];
+	FILE *f = t->o->out;
+
+	mode_text(a, mode);
+	time_text(&a->atime, at);
+	time_text(&a->mtime, mt);
+	time_text(&a->ctime, ct);
+	fputs("  Name: ", f);
+	tool_put_name(f, obj->name);
+	fprintf(f, "\n  Type: %s\n  Size: %llu\n  Used: %llu\n",
+		types[type_of(a)], (unsigned long long)a->size,
+		(unsigned long long)a->used);
+	if (a->type == NFS_CHR || a->type == NFS_BLK)
+		fprintf(f, "Device: %u,%u\n", a->major, a->minor);
+	fprintf(f, "  Mode: %04o %s\n Links: %u\n   Uid: %u\n   Gid: %u\n",
+		a->mode & 07777, mode, a->nlink, a->uid, a->gid);
+	fprintf(f, "  Fsid: %llx\nFileid: %llu\n", (unsigned long long)a->fsid,
+		(unsigned long long)a->fileid);
+	fprintf(f, "Access: %s\nModify: %s\nChange: %s\n", at, mt, ct);
+	print_fh(f, &obj->fh);
+}
+
+int tool_stat(const char *url, const struct tool_options *o)
+{
+	struct tool_object obj;
+	struct tool t;
+	int err = tool_open(&t, url, o);
+
+	if (err != TOOL_OK)
+		return err;
+	err = tool_find(&t, &obj, false, false);
+	if (err == TOOL_OK)
+		put_stat(&t, &obj);
+	tool_close(&t);
+	return err;
+}

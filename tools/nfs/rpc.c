@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* rpc - calls and replies, as the tool's user makes them. */
+#include "tools/nfs/rpc.h"
+
+#include <errno.h>
+
+#include "lib/xdr.h"
+#include "wire/header.h"
+
+void rpc_put_call(struct xdr_out *x, uint32_t xid,
+		  const struct rpc_procedure *p, const struct nfsc_config *c)
+{
+	const struct rpc_header h = { .xid = xid, .prog = p->program,
+				      .vers = p->version, .proc = p->number };
+	struct rpc_auth_sys sys = { .machine = "" };
+
+	if (c) {
+		sys.uid = c->uid;
+		sys.gid = c->gid;
+		sys.ngids = c->ngroups;
+		sys.gids = c->groups;
+	}
+	rpc_header_call(x, &h, c ? &sys : NULL);
+}
+
+int rpc_get_reply(struct xdr_in *x, uint32_t xid)
+{
+	uint32_t got;
+	int err = rpc_header_reply(x, &got);
+
+	return got == xid ? err : -EBADMSG;
+}
+
+void rpc_put_op(struct xdr_out *x, uint32_t xid, const struct nfsc_op *op,
+		const struct nfsc_config *c)
+{
+	const struct rpc_procedure p = {
+		RPC_NFS, 3, nfsc_procedure(op->kind),
+	};
+
+	rpc_put_call(x, xid, &p, op->kind == NFS_OP_NULL ? NULL : c);
+	nfsc_put_args(x, op);
+}
+
+int rpc_get_op(struct xdr_in *x, uint32_t xid, struct nfsc_op *op)
+{
+	int err = rpc_get_reply(x, xid);
+
+	return err < 0 ? err : nfsc_get_results(x, op);
+}

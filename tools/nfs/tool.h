@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * tool - the parts of gannet-nfs.
+ *
+ * Errors: a function that can fail says on standard error what went wrong
+ * and returns an exit code.
+ */
+#ifndef GANNET_TOOLS_NFS_TOOL_H
+#define GANNET_TOOLS_NFS_TOOL_H
+
+#include <stdio.h>
+
+#include "tools/nfs/nfs.h"
+
+enum {
+	TOOL_OK = 0,
+	TOOL_FAILED = 1,	/* the server, or the local system, said no */
+	TOOL_USAGE = 2,
+	TOOL_UNREACHABLE = 3,	/* no connection, or it was lost for good */
+};
+
+/* Options of bench; 0: the default. */
+struct bench_options {
+	unsigned connections;
+	unsigned threads;	/* that share the connections */
+	unsigned entries;	/* of the directory that is listed */
+	uint64_t size;		/* bytes of each connection's file */
+	uint64_t ops;		/* calls, instead of a time */
+	uint64_t rate;		/* calls a second; 0: as many as there can be */
+	double	 seconds;	/* measured, */
+	double	 warmup;	/* after so many */
+	bool	 stable;	/* WRITEs are FILE_SYNC */
+	bool	 verify;	/* READs are compared with the written data */
+	bool	 discard;	/* data of long READs stays in the kernel */
+	int	 server_pid;	/* a process of this machine; 0: none */
+	bool	 memory;	/* report what its connections take */
+};
+
+struct tool_options {
+	struct nfsc_config config;
+	uint32_t block;		/* of READ and WRITE: 0, what the server has */
+	uint64_t commit_every;	/* bytes: 0, a GiB */
+	bool	 all;		/* ls -a */
+	bool	 lengthy;	/* ls -l */
+	bool	 human;		/* ls -h: 1.5K for 1536 */
+	bool	 itself;	/* ls -d: the directory, not its names */
+	bool	 recursive;	/* rm -r, cp -r */
+	bool	 force;		/* rm -f */
+	bool	 parents;	/* mkdir -p */
+	bool	 preserve;	/* cp -p */
+	bool	 json;		/* doctor, bench, certify */
+	bool	 write;		/* doctor: write a test file */
+	bool	 into;		/* cp: its target is a directory */
+	const char *name;	/* find -name: a pattern, or NULL */
+	char	 type;		/* find -type: one of its letters, or 0 */
+	unsigned levels;	/* find -maxdepth, and 1; 0: all */
+	unsigned mindepth;	/* find -mindepth */
+	uint16_t mountport;	/* of URLs that name none; 0: not given */
+	struct bench_options bench;
+	bool	 quiet;
+	bool	 progress;	/* even where there is no terminal */
+	FILE	*out;
+};
+
+/* An export that is mounted, and an object in it. */
+struct tool {
+	const struct tool_options *o;
+	const char	   *text;	/* the URL as it was given */
+	struct nfsc_url	    url;
+	struct nfsc_mount    mount;
+	struct nfsc_session *s;
+	struct nfsc_limits   limits;
+	struct progress	    *whole;	/* of many files; NULL: of each */
+};
+
+/* Says what went wrong with @what: -errno @err, or if that is 0 the status. */
+int tool_complain(const char *what, int err, uint32_t status);
+/* The end of such a line, behind the name. */
+int tool_reason(int err, uint32_t status);
+/* A name is bytes: what would do something to a terminal is shown as \ooo, and
+ * so are bytes that are no UTF-8. */
+void tool_put_name(FILE *f, const char *name);
+void tool_put_bytes(FILE *f, const char *name, size_t len);
+
+/* Takes the URL, with nothing else done. */
+int tool_parse(struct tool *t, const char *url, const struct tool_options *o);
+/* The same of a URL, or of HOST or HOST: alone, whose path is "/". */
+int tool_parse_host(struct tool *t, const char *text,
+		    const struct tool_options *o);
+/* Connects and mounts the URL. */
+int tool_connect(struct tool *t);
+/* Both. */
+int tool_open(struct tool *t, const char *url, const struct tool_options *o);
+/* The same for the directory that has what the URL names, which may be absent:
+ * *@dir is that directory, with the URL's last name in dir->name. */
+struct tool_object;
+int tool_open_above(struct tool *t, const char *url,
+		    const struct tool_options *o, struct tool_object *dir);
+/* The outcome of a call of MOUNT, 0 or -errno, as an exit code. */
+int tool_reach(const struct tool *t, int err);
+void tool_close(struct tool *t);
+
+struct tool_object {
+	struct nfsc_fh	fh;
+	struct nfsc_attr attr;
+	struct nfsc_fh	parent;			/* when it is not there */
+	char		name[NFS_NAME_MAX + 1];	/* its last component */
+};
+
+/*
+ * Finds what the URL names.  Symbolic links are followed, the last one only
+ * with @follow.  With @may_miss a last component that is not there is no
+ * error, and obj->fh.len is 0.
+ */
+int tool_find(struct tool *t, struct tool_object *obj, bool follow,
+	      bool may_miss);
+/* Looks a name up in a directory; NFS_NOENT is obj->fh.len 0. */
+int tool_lookup(struct tool *t, const struct nfsc_fh *dir, const char *name,
+		struct tool_object *obj);
+
+/* ---- directories, dir.c and walk.c */
+
+/* All names of a directory, sorted by their bytes. */
+struct listing {
+	struct nfsc_entry **e;	/* owned */
+	size_t n, room;
+};
+
+/* Lists a directory, names with a dot only with o->all, "."  and ".."  among
+ * them; @what names it in complaints.  After an error @l has the entries that
+ * came before; free it with listing_free() in any case. */
+int tool_list(struct tool *t, const struct nfsc_fh *dir, const char *what,
+	      struct listing *l);
+void listing_free(struct listing *l);
+/* READDIRPLUS can leave handles and attributes out, as for mount points: gets
+ * them by LOOKUP, if the name is valid. */
+void tool_look_up(struct tool *t, const struct nfsc_fh *dir,
+		  struct nfsc_entry *e);
+
+/* Where a walk is: an object, and the directories that it is in. */
+struct walk_at {
+	struct walk_at	*up;		/* NULL: the walk's top */
+	const char	*name;		/* fit for a file, except the top's */
+	uint32_t	 len;		/* of the name */
+	unsigned	 depth;		/* below the top */
+	bool		 last;		/* of its directory */
+	struct nfsc_fh	 fh;
+	struct nfsc_attr attr;
+	int		 local;		/* the visitor's; -1 at first, */
+	bool		 fresh;		/* and false */
+};
+
+enum walk_step { WALK_FILE, WALK_ENTER, WALK_LEAVE };
+
+struct walk {
+	struct tool *t;
+	unsigned levels;	/* as many are visited; 0: all */
+	/* Called for each object, for a directory before and after its
+	 * contents.  An exit code; a directory that is not entered well is left
+	 * out, without a WALK_LEAVE. */
+	int (*visit)(struct walk *w, struct walk_at *at, enum walk_step step);
+};
+
+/* Walks through everything below @obj, which is shown as @name; continues after
+ * an error, if the server still answers.  Returns the worst exit code. */
+int tool_walk(struct walk *w, const struct tool_object *obj, const char *name);
+void walk_put_path(FILE *f, const struct walk_at *at);
+/* tool_complain() of this object. */
+int walk_complain(const struct walk_at *at, int err, uint32_t status);
+/* Says why the object is passed by; returns TOOL_FAILED. */
+int walk_refuse(const struct walk_at *at, const char *why);
+
+/* ---- commands */
+
+extern const char tool_usage[];
+/* The letters of find -type, in the order of ftype3 (RFC 1813 2.6). */
+extern const char tool_types[9];
+
+int tool_ls(const char *url, const struct tool_options *o);
+int tool_stat(const char *url, const struct tool_options *o);
+/* To the file @to; NULL: the object's name, "-": standard output. */
+int tool_get(const char *url, const char *to, const struct tool_options *o);
+int tool_put(const char *from, const char *url, const struct tool_options *o);
+/* Makes the file @at empty, or makes it, with @mode. */
+int tool_empty_or_make(struct tool *t, const struct tool_object *at,
+		       uint32_t mode, struct nfsc_fh *fh);
+int tool_exports(const char *host, const struct tool_options *o);
+int tool_df(const char *url, const struct tool_options *o);
+int tool_tree(const char *url, const struct tool_options *o);
+int tool_search(const char *url, const struct tool_options *o);
+int tool_mkdir(const char *url, const struct tool_options *o);
+int tool_rm(const char *url, const struct tool_options *o);
+/* One MKDIR, into @op; returns op->err. */
+int tool_make_dir(struct tool *t, const struct nfsc_fh *dir, const char *name,
+		  uint32_t mode, struct nfsc_op *op);
+/* Copies each of the @n arguments but the last, which is where to. */
+int tool_cp(int n, char *const args[], const struct tool_options *o);
+/* A mount(8) command, without the directory to mount at. */
+void tool_put_mount_line(FILE *f, const struct tool *t);
+/* True if @dir is @path, or above it. */
+bool tool_holds(const char *dir, const char *path);
+int tool_doctor(const char *url, const struct tool_options *o);
+/* Of works and, at last, a URL. */
+int tool_bench(int n, char *const args[], const struct tool_options *o);
+int tool_certify(const char *url, const struct tool_options *o);
+int tool_mount_check(const char *url, const struct tool_options *o);
+
+/* Bytes of a file, both ways.  The size is what the bar goes up to. */
+int copy_get(struct tool *t, const struct tool_object *obj, int fd,
+	     const char *to);
+int copy_put(struct tool *t, const struct nfsc_fh *fh, int fd,
+	     const char *from, uint64_t size);
+
+struct progress {
+	const char *name;
+	bool	    shown;		/* is there anybody to see it? */
+	bool	    begun;
+	uint64_t    quiet_ms;		/* before it begins */
+	uint64_t    total, done;
+	uint64_t    start, last;	/* ms */
+	struct progress *whole;		/* shown in its place; or NULL */
+};
+
+void progress_init(struct progress *p, const struct tool_options *o,
+		   const char *name, uint64_t total);
+void progress_move(struct progress *p, uint64_t done);
+void progress_fini(struct progress *p, bool good);
+/* One line of progress for all files from here on; @name is shown. */
+void progress_begin(struct tool *t, const char *name);
+void progress_end(struct tool *t, int err);
+/* "1.5 GiB" */
+const char *progress_size(double bytes, char out[16]);
+
+#endif

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* transfer - get, put and cat: which file goes where. */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tools/nfs/tool.h"
+
+static const char *last_part(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+static int not_regular(const char *what)
+{
+	fprintf(stderr, "gannet-nfs: %s: not a regular file\n", what);
+	return TOOL_FAILED;
+}
+
+/* Where a get goes: to the URL's last name, in a directory if that is given.
+ * Where a symbolic link leads is for the server to say, a local name is not. */
+static const char *get_target(const struct tool *t, const char *to,
+			      char path[PATH_MAX])
+{
+	const char *name = last_part(t->url.path);
+	struct stat st;
+
+	if (!to)
+		return name;
+	if (stat(to, &st) < 0 || !S_ISDIR(st.st_mode))
+		return to;
+	return snprintf(path, PATH_MAX, "%s/%s", to, name) < PATH_MAX ?
+		path : to;
+}
+
+/* Asked before a local file is emptied for what can't be had. */
+static int may_read(struct tool *t, const struct tool_object *obj)
+{
+	char byte;
+	struct nfsc_op op = { .kind = NFS_OP_READ, .fh = obj->fh,
+			      .data = &byte, .count = 1 };
+
+	if (session_do(t->s, &op) < 0 ||
+	    (op.status != 0 && op.status != NFS_JUKEBOX))
+		return tool_complain(t->text, op.err, op.status);
+	return TOOL_OK;
+}
+
+static int get_file(struct tool *t, const struct tool_object *obj,
+		    const char *to)
+{
+	char path[PATH_MAX];
+	int err, fd;
+
+	if (to && strcmp(to, "-") == 0)
+		return copy_get(t, obj, STDOUT_FILENO, "standard output");
+	to = get_target(t, to, path);
+	err = may_read(t, obj);
+	if (err != TOOL_OK)
+		return err;
+	fd = open(to, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+	if (fd < 0)
+		return tool_complain(to, -errno, 0);
+	err = copy_get(t, obj, fd, to);
+	/* Some file systems say only now that there is no room. */
+	if (close(fd) < 0 && err == TOOL_OK)
+		err = tool_complain(to, -errno, 0);
+	if (err != TOOL_OK)
+		fprintf(stderr, "gannet-nfs: %s is not complete\n", to);
+	return err;
+}
+
+int tool_get(const char *url, const char *to, const struct tool_options *o)
+{
+	struct tool_object obj;
+	struct tool t;
+	int err = tool_open(&t, url, o);
+
+	if (err != TOOL_OK)
+		return err;
+	err = tool_find(&t, &obj, true, false);
+	if (err == TOOL_OK && obj.attr.type == NFS_DIR)
+		err = tool_complain(url, 0, NFS_ISDIR);
+	else if (err == TOOL_OK && obj.attr.type != NFS_REG)
+		err = not_regular(url);
+	if (err == TOOL_OK)
+		err = get_file(&t, &obj, to);
+	tool_close(&t);
+	return err;
+}
+
+/* By its own handle: its directory is not known where the server has let the
+ * file itself be mounted, as the kernel's does. */
+static int empty_file(struct tool *t, const struct tool_object *at)
+{
+	struct nfsc_op op = { .kind = NFS_OP_EMPTY, .fh = at->fh };
+
+	if (session_do(t->s, &op) < 0 || op.status != 0)
+		return tool_complain(t->text, op.err, op.status);
+	return TOOL_OK;
+}
+
+static int make_file(struct tool *t, const struct tool_object *at,
+		     uint32_t mode, struct nfsc_fh *fh)
+{
+	struct nfsc_op op = { .kind = NFS_OP_CREATE, .fh = at->parent,
+			     .name = at->name, .mode = mode };
+	struct tool_object made;
+	int err;
+
+	if (session_do(t->s, &op) < 0 || op.status != 0)
+		return tool_complain(t->text, op.err, op.status);
+	*fh = op.obj;
+	if (fh->len > 0)
+		return TOOL_OK;
+	/* The handle is not obligatory (RFC 1813 section 3.3.8). */
+	err = tool_lookup(t, &at->parent, at->name, &made);
+	if (err == TOOL_OK && made.fh.len == 0)
+		err = tool_complain(t->text, 0, NFS_NOENT);
+	*fh = made.fh;
+	return err;
+}
+
+int tool_empty_or_make(struct tool *t, const struct tool_object *at,
+		       uint32_t mode, struct nfsc_fh *fh)
+{
+	if (at->fh.len == 0)
+		return make_file(t, at, mode, fh);
+	if (at->attr.type != NFS_REG)
+		return at->attr.type == NFS_DIR ?
+			tool_complain(t->text, 0, NFS_ISDIR) :
+			not_regular(t->text);
+	*fh = at->fh;
+	return empty_file(t, at);
+}
+
+static int put_file(struct tool *t, int fd, const char *from)
+{
+	struct tool_object at;
+	struct nfsc_fh dir, fh;
+	struct stat st;
+	int err;
+
+	if (fstat(fd, &st) < 0)
+		return tool_complain(from, -errno, 0);
+	if (S_ISDIR(st.st_mode))
+		return tool_complain(from, -EISDIR, 0);
+	err = tool_find(t, &at, true, true);
+	if (err == TOOL_OK && at.fh.len > 0 && at.attr.type == NFS_DIR) {
+		if (strcmp(from, "-") == 0)
+			return tool_complain(t->text, 0, NFS_ISDIR);
+		dir = at.fh;
+		err = tool_lookup(t, &dir, last_part(from), &at);
+	}
+	if (err == TOOL_OK)
+		err = tool_empty_or_make(t, &at, S_ISREG(st.st_mode) ?
+					 st.st_mode & 0777 : 0644, &fh);
+	if (err != TOOL_OK)
+		return err;
+	err = copy_put(t, &fh, fd, from, (uint64_t)st.st_size);
+	if (err != TOOL_OK) {
+		fputs("gannet-nfs: ", stderr);
+		tool_put_name(stderr, at.name);
+		fputs(" is not complete on the server\n", stderr);
+	}
+	return err;
+}
+
+int tool_put(const char *from, const char *url, const struct tool_options *o)
+{
+	int fd = STDIN_FILENO;
+	struct tool t;
+	int err;
+
+	if (strcmp(from, "-") != 0) {
+		fd = open(from, O_RDONLY | O_CLOEXEC);
+		if (fd < 0)
+			return tool_complain(from, -errno, 0);
+	}
+	err = tool_open(&t, url, o);
+	if (err == TOOL_OK) {
+		err = put_file(&t, fd, from);
+		tool_close(&t);
+	}
+	if (fd != STDIN_FILENO)
+		close(fd);
+	return err;
+}

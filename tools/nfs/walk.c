@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * walk - a tree of directories, each object once, without following links.
+ *
+ * The server chooses the names and which directory is in which.  Names that
+ * no file can have are reported and passed by; so is a directory in itself, and
+ * one below DEPTH_MAX others.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/nfs/tool.h"
+
+enum { DEPTH_MAX = 256 };
+
+void walk_put_path(FILE *f, const struct walk_at *at)
+{
+	if (at->up) {
+		walk_put_path(f, at->up);
+		if (at->up->up || strcmp(at->up->name, "/") != 0)
+			putc('/', f);
+	}
+	tool_put_bytes(f, at->name, at->len);
+}
+
+int walk_complain(const struct walk_at *at, int err, uint32_t status)
+{
+	fputs("gannet-nfs: ", stderr);
+	walk_put_path(stderr, at);
+	return tool_reason(err, status);
+}
+
+int walk_refuse(const struct walk_at *at, const char *why)
+{
+	fputs("gannet-nfs: ", stderr);
+	walk_put_path(stderr, at);
+	fprintf(stderr, ": %s\n", why);
+	return TOOL_FAILED;
+}
+
+static bool is_own_ancestor(const struct walk_at *at)
+{
+	for (const struct walk_at *up = at->up; up; up = up->up)
+		if (up->attr.fsid == at->attr.fsid &&
+		    up->attr.fileid == at->attr.fileid)
+			return true;
+	return false;
+}
+
+static int walk_into(struct walk *w, struct walk_at *at);
+
+/* One object: its visit, and for a directory all below. */
+static int walk_one(struct walk *w, struct walk_at *at)
+{
+	int err;
+
+	if (!at->attr.valid || at->fh.len == 0)
+		return walk_refuse(at, "the server does not say what this "
+				   "is");
+	if (at->attr.type != NFS_DIR)
+		return w->visit(w, at, WALK_FILE);
+	if (is_own_ancestor(at))
+		return walk_refuse(at, "the server has this directory in "
+				   "itself");
+	if (at->depth > DEPTH_MAX)
+		return walk_refuse(at, "too many directories below another");
+	err = w->visit(w, at, WALK_ENTER);
+	if (err == TOOL_OK) {
+		if (w->levels == 0 || at->depth + 1 < w->levels)
+			err = walk_into(w, at);
+		if (err != TOOL_UNREACHABLE) {
+			int last = w->visit(w, at, WALK_LEAVE);
+
+			err = err == TOOL_OK ? last : err;
+		}
+	}
+	return err;
+}
+
+static int walk_entry(struct walk *w, struct walk_at *up,
+		      struct nfsc_entry *e, bool last)
+{
+	struct walk_at at = {
+		.up = up, .name = e->name, .len = e->len, .last = last,
+		.depth = up->depth + 1, .local = -1,
+	};
+
+	if (!nfsc_name_is_good(e->name, e->len))
+		return walk_refuse(&at, "the server lists a name that no file "
+				   "can have");
+	tool_look_up(w->t, &up->fh, e);
+	at.attr = e->attr;
+	at.fh = e->fh;
+	return walk_one(w, &at);
+}
+
+static bool is_dot(const struct nfsc_entry *e)
+{
+	return e->len == strlen(e->name) &&
+	       (strcmp(e->name, ".") == 0 || strcmp(e->name, "..") == 0);
+}
+
+static int walk_into(struct walk *w, struct walk_at *at)
+{
+	struct listing l;
+	int err, worst;
+
+	worst = tool_list(w->t, &at->fh, at->name, &l);
+	for (size_t i = 0; i < l.n && worst != TOOL_UNREACHABLE; i++) {
+		if (is_dot(l.e[i]))
+			continue;
+		err = walk_entry(w, at, l.e[i], i + 1 == l.n);
+		worst = err > worst ? err : worst;
+	}
+	listing_free(&l);
+	return worst;
+}
+
+int tool_walk(struct walk *w, const struct tool_object *obj, const char *name)
+{
+	struct walk_at at = {
+		.name = name, .len = (uint32_t)strlen(name), .fh = obj->fh,
+		.attr = obj->attr, .local = -1,
+	};
+
+	return walk_one(w, &at);
+}

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * wire - a TCP connection that carries calls and replies as records (RFC 5531
+ * section 11).
+ *
+ * One thread uses a wire.  After an error a wire can only be closed.
+ */
+#ifndef GANNET_TOOLS_NFS_WIRE_H
+#define GANNET_TOOLS_NFS_WIRE_H
+
+#include "tools/nfs/rpc.h"
+
+struct sockaddr;
+struct sockaddr_storage;
+struct xdr_in;
+struct nfsc_wire;
+
+/* A message to send: @head, then @data.  Owned by the caller, with the memory
+ * that it names; lent until it is sent completely or the wire is closed. */
+struct wire_out {
+	struct cds_list_head link;
+	const void	*head, *data;
+	uint32_t	 head_len, data_len;	/* bytes */
+	size_t		 sent;			/* the wire's: 0 at first */
+};
+
+/*
+ * Connects to a program of @host, and calls procedure 0, at the first of the
+ * host's addresses that answers; each step may take @c's connect_ms.  Port 0
+ * asks the rpcbind at that address.  0; -EHOSTUNREACH, there is no such host;
+ * -EPROTONOSUPPORT, no such program; or another -errno.
+ */
+int wire_open(const char *host, uint16_t port, uint32_t program,
+	      uint32_t version, const struct nfsc_config *c,
+	      struct nfsc_wire **out);
+/*
+ * Connects to a port of an address, whose own port does not matter, and says
+ * nothing; root connects from a port below 1024 if @reserved.  0; -ETIMEDOUT
+ * after @ms; or another -errno.
+ */
+int wire_dial(const struct sockaddr *host, uint16_t port, int ms, bool reserved,
+	      struct nfsc_wire **out);
+/* Asks the rpcbind of an address where a program is over TCP.  0;
+ * -EPROTONOSUPPORT, it knows none; or another -errno. */
+int wire_find_port(const struct sockaddr *host, uint32_t program,
+		   uint32_t version, int ms, uint16_t *port);
+/* The same without the wire: a non-blocking descriptor, or -errno. */
+int wire_connect(const struct sockaddr *to, bool reserved, int ms);
+/* The other end.  0 or -errno. */
+int wire_peer(const struct nfsc_wire *w, struct sockaddr_storage *out);
+void wire_close(struct nfsc_wire *w);
+/* True if both ends have one address: the host is this machine. */
+bool wire_is_local(const struct nfsc_wire *w);
+
+/* Sends as much as there is room for; wire_receive() sends the rest. */
+void wire_send(struct nfsc_wire *w, struct wire_out *m);
+/* True if all of it is sent. */
+bool wire_sent(const struct wire_out *m);
+
+/*
+ * Waits for a record, which is the wire's and stays until the next call.
+ * 0; -ETIMEDOUT, nothing came for @ms; -EBADMSG, bytes that are no record; or
+ * another -errno.
+ */
+int wire_receive(struct nfsc_wire *w, int ms, struct xdr_in *x);
+
+/* The descriptor, and the events that wire_receive() would wait for. */
+void wire_poll(struct nfsc_wire *w, struct pollfd *p);
+
+/*
+ * Calls a procedure with @args (RFC 4506) and waits for its results, with
+ * nothing else under way.  0, an error of wire_receive() or of
+ * rpc_get_reply().
+ */
+int wire_call(struct nfsc_wire *w, const struct rpc_procedure *p,
+	      const struct nfsc_config *c, const void *args, uint32_t len,
+	      int ms, struct xdr_in *x);
+
+#endif

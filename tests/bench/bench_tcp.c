@@ -6,6 +6,7 @@
  * 	bench_tcp [seconds for each line]
  */
 #include "transport/stream/stream.h"
+#include "wire/record.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -104,7 +105,6 @@ static void bench(struct xprt_listener *l, struct loop *loop, uint32_t in,
 		.call_len = in + 4, .reply_len = REPLY_HEAD + out + 4,
 		.window = window,
 	};
-	uint32_t mark = htobe32(0x80000000u | in);
 	uint64_t cpu[2], start, calls;
 	int one = 1;
 
@@ -112,7 +112,7 @@ static void bench(struct xprt_listener *l, struct loop *loop, uint32_t in,
 	c.in = malloc(IN_SIZE);
 	c.calls = calloc(window, c.call_len);
 	for (unsigned i = 0; i < window; i++)
-		memcpy(c.calls + (size_t)i * c.call_len, &mark, 4);
+		record_put_mark(c.calls + (size_t)i * c.call_len, in);
 	c.fd = socket(AF_INET, SOCK_STREAM, 0);
 	setsockopt(c.fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
 	if (connect(c.fd, (struct sockaddr *)&l->local,

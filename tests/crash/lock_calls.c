@@ -11,6 +11,8 @@
 #include "nlm/proto.h"
 #include "tests/unit/runner.h"
 #include "wire/getport.h"
+#include "wire/header.h"
+#include "wire/record.h"
 
 #define NSM_PROGRAM	100024u
 #define SM_NOTIFY	6u
@@ -26,30 +28,13 @@ static void begin_letter(struct letter *l)
 static void begin_call(struct lock_wire *w, struct letter *l, uint32_t xid,
 		       const uint32_t proc[3])
 {
-	begin_letter(l);
-	xdr_put_u32(&l->x, xid);
-	xdr_put_u32(&l->x, 0);
-	xdr_put_u32(&l->x, 2);
-	for (unsigned i = 0; i < 3; i++)
-		xdr_put_u32(&l->x, proc[i]);
-	xdr_put_u32(&l->x, 1);			/* AUTH_SYS */
-	xdr_put_u32(&l->x, 4 * 5);
-	xdr_put_u32(&l->x, 0);
-	xdr_put_string(&l->x, "");
-	xdr_put_u32(&l->x, w->uid);
-	xdr_put_u32(&l->x, w->uid);
-	xdr_put_u32(&l->x, 0);
-	xdr_put_u32(&l->x, 0);			/* the verifier */
-	xdr_put_u32(&l->x, 0);
-}
+	const struct rpc_header h = { .xid = xid, .prog = proc[0],
+				      .vers = proc[1], .proc = proc[2] };
+	const struct rpc_auth_sys sys = { .machine = "", .uid = w->uid,
+					  .gid = w->uid };
 
-static void begin_reply(struct letter *l, uint32_t xid)
-{
 	begin_letter(l);
-	xdr_put_u32(&l->x, xid);
-	xdr_put_u32(&l->x, 1);
-	for (unsigned i = 0; i < 4; i++)
-		xdr_put_u32(&l->x, 0);
+	rpc_header_call(&l->x, &h, &sys);
 }
 
 /* A server that has just ended hears nothing. */
@@ -57,11 +42,10 @@ void lc_send(struct letter *l, int fd, bool stream,
 	     const struct sockaddr_in *to)
 {
 	size_t len = xdr_out_len(&l->x);
-	uint32_t mark = htonl(0x80000000u | (uint32_t)len);
 	ssize_t n;
 
 	ck_assert(!l->x.bad);
-	memcpy(l->data, &mark, sizeof(mark));
+	record_put_mark(l->data, len);
 	if (stream)
 		n = send(fd, l->data, len + 4, MSG_NOSIGNAL);
 	else
@@ -266,11 +250,9 @@ void lc_take_reply(struct lock_wire *w, const struct lw_client *c,
 	uint32_t xid, i;
 
 	xdr_in_init(&x, data, len);
-	xid = xdr_get_u32(&x);
+	if (rpc_header_reply(&x, &xid) != 0)
+		lm_defect(w->m, "a call was not accepted");
 	i = xid % 32;
-	for (unsigned n = 0; n < 5; n++)
-		if (xdr_get_u32(&x) != (n == 0))
-			lm_defect(w->m, "a call was not accepted");
 	if (i >= LM_OWNERS + LM_HOSTS)
 		return;
 	if (i >= LM_OWNERS) {
@@ -378,24 +360,18 @@ static void take_notify(struct lock_wire *w, unsigned host, struct xdr_in *x)
 void lc_take_call(struct lock_wire *w, unsigned host, const uint8_t *data,
 		  size_t len, struct letter *l)
 {
+	struct rpc_header h;
 	struct xdr_in x;
-	uint32_t prog, proc;
 
 	xdr_in_init(&x, data, len);
-	begin_reply(l, xdr_get_u32(&x));
-	xdr_get_u32(&x);
-	xdr_get_u32(&x);
-	prog = xdr_get_u32(&x);
-	xdr_get_u32(&x);
-	proc = xdr_get_u32(&x);
-	for (unsigned i = 0; i < 2; i++) {
-		xdr_get_u32(&x);
-		xdr_get_opaque(&x, 400);
-	}
-	if (prog == RPCBIND_PROGRAM)
+	if (rpc_header_decode(&x, &h) != RPC_HEADER_CALL)
+		lm_defect(w->m, "a message that is no call");
+	begin_letter(l);
+	rpc_header_accepted(&l->x, h.xid, RPC_SUCCESS);
+	if (h.prog == RPCBIND_PROGRAM)
 		xdr_put_u32(&l->x, RPCBIND_PORT);
-	else if (prog == NSM_PROGRAM && proc == SM_NOTIFY)
+	else if (h.prog == NSM_PROGRAM && h.proc == SM_NOTIFY)
 		take_notify(w, host, &x);
-	else if (prog == NLM_PROGRAM)
-		take_nlm(w, host, proc, &x, l);
+	else if (h.prog == NLM_PROGRAM)
+		take_nlm(w, host, h.proc, &x, l);
 }

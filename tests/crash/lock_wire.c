@@ -12,6 +12,7 @@
 #include "tests/crash/lock_calls.h"
 #include "tests/unit/runner.h"
 #include "wire/getport.h"
+#include "wire/record.h"
 
 #define PATIENCE_MS	20000u
 
@@ -54,7 +55,7 @@ static const uint8_t *next_record(const struct lw_stream *s, unsigned from,
 	if (s->len < from + 4)
 		return NULL;
 	memcpy(&mark, s->buf + from, sizeof(mark));
-	*len = ntohl(mark) & 0x7fffffff;
+	*len = ntohl(mark) & ~RECORD_LAST;
 	ck_assert_uint_le(*len, LW_BUF - 4);
 	return s->len >= from + 4 + *len ? s->buf + from + 4 : NULL;
 }

@@ -25,6 +25,7 @@
 #include "transport/fabric/iwarp/ddp.h"
 #include "transport/fabric/iwarp/iwarp.h"
 #include "transport/rpcrdma/rpcrdma.h"
+#include "wire/record.h"
 
 /* Inputs after which the server is checked and recreated. */
 enum { SERVER_LIFE = 2000, LOOK = 100, PATIENCE_MS = 20000, MESSAGE = 4096,
@@ -231,7 +232,7 @@ static void give_message(const uint8_t *data, size_t len)
 
 	memcpy(msg, data, len);
 	len = put_handles(msg, len, sizeof(msg));
-	mark = htonl(0x80000000u | (uint32_t)len);
+	record_put_mark(&mark, len);
 	may_ask = true;
 	if (over_iwarp) {
 		len = len < MESSAGE ? len : MESSAGE;

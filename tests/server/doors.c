@@ -15,6 +15,7 @@
 #include "lib/log.h"
 #include "tests/server/net_space.h"
 #include "tests/server/rdma_rig.h"
+#include "tests/server/record_stream.h"
 #include "transport/fabric/iwarp/iwarp.h"
 #include "tests/loop/loop.h"
 #include "transport/rpcrdma/rpcrdma.h"
@@ -196,38 +197,21 @@ void caller_close(struct caller *c)
 void caller_begin(struct caller *c, uint32_t prog, uint32_t vers,
 		  uint32_t proc, const struct caller_cred *cred)
 {
-	const uint32_t head[] = { ++c->xid, 0, 2, prog, vers, proc };
+	const struct rpc_header h = { .xid = ++c->xid, .prog = prog,
+				      .vers = vers, .proc = proc };
+	const struct rpc_auth_sys sys = { .machine = "", .uid = cred->uid,
+		.gid = cred->gid, .ngids = cred->ngids, .gids = cred->gids };
 
 	xdr_out_init(&c->out, c->call + 4, sizeof(c->call) - 4);
-	for (size_t i = 0; i < ARRAY_SIZE(head); i++)
-		xdr_put_u32(&c->out, head[i]);
-	xdr_put_u32(&c->out, cred->none ? 0 : 1);
-	if (cred->none) {
-		xdr_put_u32(&c->out, 0);
-	} else {
-		xdr_put_u32(&c->out, 20 + 4 * cred->ngids);
-		xdr_put_u32(&c->out, 0);	/* stamp */
-		xdr_put_u32(&c->out, 0);	/* machine name */
-		xdr_put_u32(&c->out, cred->uid);
-		xdr_put_u32(&c->out, cred->gid);
-		xdr_put_u32(&c->out, cred->ngids);
-		for (unsigned i = 0; i < cred->ngids; i++)
-			xdr_put_u32(&c->out, cred->gids[i]);
-	}
-	xdr_put_u32(&c->out, 0);		/* verifier */
-	xdr_put_u32(&c->out, 0);
+	rpc_header_call(&c->out, &h, cred->none ? NULL : &sys);
 }
 
 static uint32_t exchange_tcp(struct caller *c, uint8_t *call, uint32_t len)
 {
-	uint32_t mark = htonl(0x80000000u | len);
-
-	memcpy(call, &mark, 4);
+	record_put_mark(call, len);
 	require(send(c->fd, call, len + 4, MSG_NOSIGNAL) == (ssize_t)len + 4);
-	require(recv(c->fd, &mark, 4, MSG_WAITALL) == 4);
-	len = ntohl(mark) & 0x7fffffff;
-	require(len <= c->room);
-	require(recv(c->fd, c->into, len, MSG_WAITALL) == (ssize_t)len);
+	len = record_receive(c->fd, c->into, c->room);
+	require(len > 0);
 	return len;
 }
 

@@ -11,6 +11,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "tests/server/record_stream.h"
 #include "tests/unit/runner.h"
 #include "transport/addr.h"
 
@@ -18,22 +19,11 @@ struct export_fh dup_dir;
 
 static void begin(struct dup_call *c, uint32_t xid, uint32_t proc)
 {
-	const uint32_t words[] = { 0, xid, 0, 2, NFS3_PROGRAM, NFS3_VERSION,
-				   proc, 1, 20, 0, 0, 0, 0, 0, 0, 0 };
+	const struct rpc_header h = { .xid = xid, .prog = NFS3_PROGRAM,
+				      .vers = NFS3_VERSION, .proc = proc };
 
 	c->xid = xid;
-	xdr_out_init(&c->out, c->buf, sizeof(c->buf));
-	for (size_t i = 0; i < ARRAY_SIZE(words); i++)
-		xdr_put_u32(&c->out, words[i]);
-}
-
-static void end(struct dup_call *c)
-{
-	uint32_t mark = htobe32(0x80000000u |
-				(uint32_t)(xdr_out_len(&c->out) - 4));
-
-	ck_assert(!c->out.bad);
-	memcpy(c->buf, &mark, 4);
+	record_call(&c->out, c->buf, sizeof(c->buf), &h);
 }
 
 static void put_words(struct dup_call *c, unsigned n, uint32_t word)
@@ -58,7 +48,7 @@ void dup_name(struct dup_call *c, uint32_t xid, uint32_t proc,
 {
 	begin(c, xid, proc);
 	put_name(c, name);
-	end(c);
+	record_end(&c->out);
 }
 
 void dup_create(struct dup_call *c, uint32_t xid, const char *name,
@@ -68,7 +58,7 @@ void dup_create(struct dup_call *c, uint32_t xid, const char *name,
 	put_name(c, name);
 	xdr_put_u32(&c->out, how);
 	put_words(c, 6, 0);
-	end(c);
+	record_end(&c->out);
 }
 
 void dup_mkdir(struct dup_call *c, uint32_t xid, const char *name)
@@ -76,7 +66,7 @@ void dup_mkdir(struct dup_call *c, uint32_t xid, const char *name)
 	begin(c, xid, NFSPROC3_MKDIR);
 	put_name(c, name);
 	put_words(c, 6, 0);
-	end(c);
+	record_end(&c->out);
 }
 
 void dup_rename(struct dup_call *c, uint32_t xid, const char *from,
@@ -85,7 +75,7 @@ void dup_rename(struct dup_call *c, uint32_t xid, const char *from,
 	begin(c, xid, NFSPROC3_RENAME);
 	put_name(c, from);
 	put_name(c, to);
-	end(c);
+	record_end(&c->out);
 }
 
 void dup_link(struct dup_call *c, uint32_t xid, const struct export_fh *file,
@@ -94,7 +84,7 @@ void dup_link(struct dup_call *c, uint32_t xid, const struct export_fh *file,
 	begin(c, xid, NFSPROC3_LINK);
 	put_fh(c, file);
 	put_name(c, name);
-	end(c);
+	record_end(&c->out);
 }
 
 void dup_write(struct dup_call *c, uint32_t xid, const struct export_fh *file,
@@ -106,7 +96,7 @@ void dup_write(struct dup_call *c, uint32_t xid, const struct export_fh *file,
 	xdr_put_u32(&c->out, len);
 	xdr_put_u32(&c->out, 0);
 	xdr_put_opaque(&c->out, data, len);
-	end(c);
+	record_end(&c->out);
 }
 
 void dup_getattr(struct dup_call *c, uint32_t xid,
@@ -114,7 +104,7 @@ void dup_getattr(struct dup_call *c, uint32_t xid,
 {
 	begin(c, xid, NFSPROC3_GETATTR);
 	put_fh(c, file);
-	end(c);
+	record_end(&c->out);
 }
 
 void dup_read(struct dup_call *c, uint32_t xid, const struct export_fh *file,
@@ -124,7 +114,7 @@ void dup_read(struct dup_call *c, uint32_t xid, const struct export_fh *file,
 	put_fh(c, file);
 	xdr_put_u64(&c->out, 0);
 	xdr_put_u32(&c->out, len);
-	end(c);
+	record_end(&c->out);
 }
 
 /* Binds to a port of @own's address that the system gives to no socket by
@@ -204,7 +194,7 @@ void dup_take(int fd, struct dup_reply *r)
 	char rest[4096];
 
 	receive(fd, &mark, sizeof(mark));
-	len = be32toh(mark) & 0x7fffffff;
+	len = be32toh(mark) & ~RECORD_LAST;
 	n = MIN(len, (uint32_t)sizeof(r->buf));
 	receive(fd, r->buf, n);
 	xdr_in_init(&r->in, r->buf, n);

@@ -9,6 +9,7 @@
 #include <arpa/inet.h>
 #include <unistd.h>
 
+#include "tests/server/record_stream.h"
 #include "tests/unit/runner.h"
 
 #define JUKEBOX		10008
@@ -50,22 +51,14 @@ static void put(uint32_t **w, uint32_t v)
 static uint32_t *put_call(struct peer *p, uint32_t proc, const void *fh,
 			  uint32_t len)
 {
-	uint32_t *w = call_words + 1;
+	const struct rpc_header h = { .xid = p->xid++, .prog = NFS_PROGRAM,
+				      .vers = NFS_V3, .proc = proc };
+	struct xdr_out x;
 
 	memset(call_words, 0, 128);
-	put(&w, p->xid++);
-	put(&w, 0);
-	put(&w, 2);
-	put(&w, NFS_PROGRAM);
-	put(&w, NFS_V3);
-	put(&w, proc);
-	put(&w, 1);			/* AUTH_SYS: uid 0, gid 0 */
-	put(&w, 20);
-	w += 5;
-	w += 2;				/* no verifier */
-	put(&w, len);
-	memcpy(w, fh, len);
-	return w + (len + 3) / 4;
+	record_call(&x, call_words, 128, &h);
+	xdr_put_opaque(&x, fh, len);
+	return call_words + xdr_out_len(&x) / 4;
 }
 
 /* The call ends at @w. */
@@ -75,7 +68,7 @@ static bool send_call(struct peer *p, const uint32_t *w)
 	size_t left = (size_t)(w - call_words) * 4;
 	ssize_t n;
 
-	call_words[0] = htonl(0x80000000u | (uint32_t)(left - 4));
+	record_put_mark(call_words, left - RECORD_MARK_SIZE);
 	for (; left > 0; at += n, left -= (size_t)n) {
 		n = send(p->fd, at, left, MSG_NOSIGNAL);
 		if (n <= 0)
@@ -115,13 +108,9 @@ static bool send_read(struct peer *p, nfs_fh3 fh, uint32_t len)
 static bool receive(struct peer *p)
 {
 	static uint32_t reply[1u << 16];
-	uint32_t mark, n;
+	uint32_t n;
 
-	if (recv(p->fd, &mark, 4, MSG_WAITALL) != 4)
-		return false;
-	mark = ntohl(mark) & 0x7fffffff;
-	ck_assert_uint_le(mark, sizeof(reply));
-	if (recv(p->fd, reply, mark, MSG_WAITALL) != (ssize_t)mark)
+	if (record_receive(p->fd, reply, sizeof(reply)) == 0)
 		return false;
 	p->last = ntohl(reply[0]);
 	n = p->last - p->first;

@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 
 #include "tests/server/daemon_run.h"
+#include "tests/server/record_stream.h"
 #include "tests/unit/runner.h"
 
 struct nlmr nlmr;
@@ -20,24 +21,11 @@ void nlmr_start(const struct harness_config *config)
 static void begin_call(struct xdr_out *x, uint8_t bytes[512], uint32_t xid,
 		       uint32_t proc)
 {
-	xdr_out_init(x, bytes, 512);
-	xdr_put_u32(x, 0);			/* the mark: send_call() */
-	xdr_put_u32(x, xid);
-	for (unsigned i = 0; i < 9; i++)
-		xdr_put_u32(x, (uint32_t[]){ 0, 2, NLM_PROGRAM, 4, proc,
-					     1, 20, 0, 0 }[i]);
-	for (unsigned i = 0; i < 5; i++)	/* the rest of AUTH_SYS, none */
-		xdr_put_u32(x, 0);
+	const struct rpc_header h = { .xid = xid, .prog = NLM_PROGRAM,
+				      .vers = 4, .proc = proc };
+
+	record_call(x, bytes, 512, &h);
 	xdr_put_opaque(x, "abc", 3);
-}
-
-static void send_call(struct xdr_out *x, uint8_t *bytes)
-{
-	const size_t len = xdr_out_len(x);
-
-	xdr_out_init(x, bytes, 4);
-	xdr_put_u32(x, 0x80000000u | (uint32_t)(len - 4));
-	ck_assert_int_eq(send(nlmr.fd, bytes, len, 0), (ssize_t)len);
 }
 
 static void put_owner(struct xdr_out *x, uint32_t host)
@@ -64,7 +52,7 @@ void nlmr_lock(uint32_t host, uint32_t number)
 	xdr_put_u64(&x, 1);
 	xdr_put_bool(&x, false);
 	xdr_put_u32(&x, 1);
-	send_call(&x, bytes);
+	ck_assert(record_post(nlmr.fd, &x));
 }
 
 void nlmr_unlock(uint32_t host, uint32_t number)
@@ -77,7 +65,7 @@ void nlmr_unlock(uint32_t host, uint32_t number)
 	xdr_put_u32(&x, number);
 	xdr_put_u64(&x, number);
 	xdr_put_u64(&x, 1);
-	send_call(&x, bytes);
+	ck_assert(record_post(nlmr.fd, &x));
 }
 
 void nlmr_share(uint32_t host)
@@ -90,7 +78,7 @@ void nlmr_share(uint32_t host)
 	xdr_put_u32(&x, 1);
 	xdr_put_u32(&x, 1);
 	xdr_put_bool(&x, false);
-	send_call(&x, bytes);
+	ck_assert(record_post(nlmr.fd, &x));
 }
 
 uint32_t nlmr_status_of(uint32_t xid, unsigned n)

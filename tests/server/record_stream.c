@@ -2,6 +2,7 @@
 #include "tests/server/record_stream.h"
 
 #include <arpa/inet.h>
+#include <assert.h>
 #include <errno.h>
 #include <stdbool.h>
 #include <sys/socket.h>
@@ -50,4 +51,35 @@ uint32_t record_receive(int fd, void *msg, uint32_t max)
 		len += part;
 	} while (!(mark & RECORD_LAST));
 	return len;
+}
+
+void record_call(struct xdr_out *x, void *buf, size_t size,
+		 const struct rpc_header *h)
+{
+	xdr_out_init(x, buf, size);
+	xdr_reserve(x, RECORD_MARK_SIZE);
+	rpc_header_call(x, h, &(struct rpc_auth_sys){ .machine = "" });
+}
+
+size_t record_end(struct xdr_out *x)
+{
+	size_t len = xdr_out_len(x);
+
+	assert(!x->bad);
+	record_put_mark(x->start, len - RECORD_MARK_SIZE);
+	return len;
+}
+
+bool record_post(int fd, struct xdr_out *x)
+{
+	size_t len = record_end(x);
+
+	for (size_t at = 0; at < len; ) {
+		ssize_t n = send(fd, x->start + at, len - at, MSG_NOSIGNAL);
+
+		if (n <= 0)
+			return false;
+		at += (size_t)n;
+	}
+	return true;
 }

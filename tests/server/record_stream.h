@@ -5,6 +5,7 @@
 
 #include <stdint.h>
 
+#include "wire/header.h"
 #include "wire/record.h"
 
 struct iovec;
@@ -14,5 +15,14 @@ void record_send(int fd, struct iovec *iov, int n);
 /* Waits for a whole record of at most @max bytes; its length, or 0 at the
  * connection's end and after a longer one. */
 uint32_t record_receive(int fd, void *msg, uint32_t max);
+
+/* Begins a call of root's in @size bytes at @buf, with room for its mark; its
+ * arguments follow, and then record_end(). */
+void record_call(struct xdr_out *x, void *buf, size_t size,
+		 const struct rpc_header *h);
+/* Puts the mark; returns the length with it. */
+size_t record_end(struct xdr_out *x);
+/* ... and sends it.  False: it could not be sent whole. */
+bool record_post(int fd, struct xdr_out *x);
 
 #endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The audit stream: its records, their selection, and streams that can't be
  * written. */
-#include <arpa/inet.h>
 #include <fcntl.h>
 #include <jansson.h>
 #include <signal.h>
@@ -18,6 +17,7 @@
 
 #include "tests/server/ctl_run.h"
 #include "tests/server/daemon_run.h"
+#include "tests/server/record_stream.h"
 #include "tests/unit/runner.h"
 
 #define ARGS(...)	((const char *const[]){ __VA_ARGS__, NULL })
@@ -459,27 +459,18 @@ TEST(a_file_that_cannot_be_made_ends_the_start)
 /* REMOVEs of a name of 4000 bytes, by a handle that is none. */
 static void removes(int fd, unsigned n)
 {
-	static uint32_t call[1 + 10 + 2 + 1 + 1000];
-	uint32_t reply[1 + 6 + 3];
-	unsigned k = 0;
+	struct rpc_header h = { .prog = 100003, .vers = 3, .proc = 12 };
+	static uint8_t call[5000];
+	char name[4000];
+	struct xdr_out x;
 
-	call[k++] = htonl(0x80000000u | (uint32_t)(sizeof(call) - 4));
-	call[k++] = htonl(1);
-	call[k + 1] = htonl(2);
-	call[k + 2] = htonl(100003);
-	call[k + 3] = htonl(3);
-	call[k + 4] = htonl(12);
-	k += 9;
-	call[k++] = htonl(4);
-	k++;
-	call[k++] = htonl(4000);
-	memset(call + k, 'x', 4000);
-	for (unsigned i = 0; i < n; i++) {
-		call[1] = htonl(i + 1);
-		ck_assert_int_eq(send(fd, call, sizeof(call), MSG_NOSIGNAL),
-				 (ssize_t)sizeof(call));
-		ck_assert_int_eq(recv(fd, reply, sizeof(reply), MSG_WAITALL),
-				 (ssize_t)sizeof(reply));
+	memset(name, 'x', sizeof(name));
+	while (h.xid++ < n) {
+		record_call(&x, call, sizeof(call), &h);
+		xdr_put_string(&x, "none");
+		xdr_put_opaque(&x, name, sizeof(name));
+		ck_assert(record_post(fd, &x));
+		ck_assert_uint_eq(record_receive(fd, call, sizeof(call)), 36);
 	}
 }
 

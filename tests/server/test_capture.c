@@ -18,6 +18,7 @@
 #include "lib/pcapng.h"
 #include "tests/server/ctl_run.h"
 #include "tests/unit/runner.h"
+#include "wire/record.h"
 
 static struct daemon_run d;
 static char path[160];		/* of the socket */
@@ -187,7 +188,7 @@ static void calls(unsigned n, uint32_t len)
 
 	for (int i = 0; i < 11; i++)
 		((uint32_t *)(void *)wire)[i] = htonl(head[i]);
-	*(uint32_t *)(void *)wire = htonl(0x80000000 | (40 + len));
+	record_put_mark(wire, 40 + len);
 	for (; n > 0; n--) {
 		size_t at = 0, size = sizeof(head) + len;
 

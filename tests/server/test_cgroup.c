@@ -12,6 +12,7 @@
 #include "lib/util.h"
 #include "tests/server/daemon_run.h"
 #include "tests/unit/runner.h"
+#include "wire/record.h"
 
 static struct daemon_run d;
 static char exports[160];
@@ -78,7 +79,7 @@ TEST_CASE(.setup = setup, .teardown = teardown);
 /* The beginning of a WRITE of @RECORD bytes. */
 static void begin_write(uint8_t *out)
 {
-	const uint32_t words[] = { 0x80000000u | RECORD, 7, 0, 2, 100003, 3, 7,
+	const uint32_t words[] = { RECORD_LAST | RECORD, 7, 0, 2, 100003, 3, 7,
 				   0, 0, 0, 0 };
 
 	for (size_t i = 0; i < ARRAY_SIZE(words); i++) {

@@ -20,6 +20,7 @@
 #include "tests/server/daemon_run.h"
 #include "tests/server/mount_space.h"
 #include "tests/server/nfs_names.h"
+#include "tests/server/record_stream.h"
 #include "tests/server/shares.h"
 #include "tests/unit/runner.h"
 #include "transport/stream/stream.h"
@@ -198,50 +199,39 @@ TEST_CASE(.setup = setup, .teardown = teardown);
 
 enum { MNT, QUOTA, PROGRAMS };
 
-/* @buf gets a call of MNT or GETQUOTA of @path, for its user 0. */
-static size_t make_call(uint8_t *buf, size_t size, int program,
-			const char *path)
-{
-	const uint32_t words[2][5] = { { 0, 2, MOUNT_PROGRAM, 3, 1 },
-				       { 0, 2, RQUOTA_PROGRAM, 1, 1 } };
-	static uint32_t xid;
-	struct xdr_out x;
+#define CALL_MAX	512
 
-	xdr_out_init(&x, buf, size);
-	xdr_put_u32(&x, ++xid);
-	for (unsigned i = 0; i < 5; i++)
-		xdr_put_u32(&x, words[program][i]);
-	xdr_put_u32(&x, 1);			/* AUTH_SYS */
-	xdr_put_u32(&x, 20);
-	for (unsigned i = 0; i < 7; i++)	/* its fields; no verifier */
-		xdr_put_u32(&x, 0);
-	xdr_put_string(&x, path);
+/* A call of MNT or GETQUOTA of @path, for its user 0. */
+static void make_call(struct xdr_out *x, uint8_t buf[CALL_MAX], int program,
+		      const char *path)
+{
+	static uint32_t xid;
+	const struct rpc_header h = {
+		.xid = ++xid, .vers = program == QUOTA ? 1 : 3, .proc = 1,
+		.prog = program == QUOTA ? RQUOTA_PROGRAM : MOUNT_PROGRAM,
+	};
+
+	record_call(x, buf, CALL_MAX, &h);
+	xdr_put_string(x, path);
 	if (program == QUOTA)
-		xdr_put_u32(&x, 0);
-	return xdr_out_len(&x);
+		xdr_put_u32(x, 0);
 }
 
 static void send_call(int fd, int program, const char *path)
 {
-	uint8_t buf[512];
-	uint32_t mark;
-	size_t len = make_call(buf + 4, sizeof(buf) - 4, program, path);
+	uint8_t buf[CALL_MAX];
+	struct xdr_out x;
 
-	mark = htonl(0x80000000u | (uint32_t)len);
-	memcpy(buf, &mark, 4);
-	ck_assert_int_eq(send(fd, buf, len + 4, 0), (ssize_t)(len + 4));
+	make_call(&x, buf, program, path);
+	ck_assert(record_post(fd, &x));
 }
 
 /* The status in the next reply. */
 static uint32_t take_status(int fd)
 {
-	uint32_t reply[64], len;
+	uint32_t reply[64];
 
-	ck_assert_int_eq(recv(fd, reply, 4, MSG_WAITALL), 4);
-	len = ntohl(reply[0]) & 0x7fffffff;
-	ck_assert_uint_ge(len, 28);
-	ck_assert_uint_le(len, sizeof(reply));
-	ck_assert_int_eq(recv(fd, reply, len, MSG_WAITALL), len);
+	ck_assert_uint_ge(record_receive(fd, reply, sizeof(reply)), 28);
 	ck_assert_uint_eq(ntohl(reply[5]), 0);
 	return ntohl(reply[6]);
 }
@@ -528,11 +518,15 @@ static int udp_open(void)
 
 static void udp_send(int fd, int program, const char *path)
 {
-	uint8_t buf[512];
-	size_t len = make_call(buf, sizeof(buf), program, path);
+	uint8_t buf[CALL_MAX];
+	struct xdr_out x;
+	size_t len;
 
+	make_call(&x, buf, program, path);
+	len = xdr_out_len(&x) - RECORD_MARK_SIZE;
 	for (unsigned i = 0; i < CALLS; i++)
-		ck_assert_int_eq(send(fd, buf, len, 0), (ssize_t)len);
+		ck_assert_int_eq(send(fd, buf + RECORD_MARK_SIZE, len, 0),
+				 (ssize_t)len);
 }
 
 static void udp_close(int fd)

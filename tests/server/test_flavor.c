@@ -11,6 +11,7 @@
 #include "tests/server/xor_flavor.h"
 #include "tests/unit/runner.h"
 #include "vfs/posix/posix.h"
+#include "wire/record.h"
 
 #define LEN		(200u << 10)
 #define BUF		(LEN + 4096)
@@ -265,11 +266,9 @@ TEST_LOOP(a_changed_call_is_refused, 0, NDOORS)
 static void send_only(void)
 {
 	struct xdr_out x;
-	uint32_t mark;
 
 	wrap_args(&x);
-	mark = htobe32(0x80000000u | (uint32_t)xdr_out_len(&x));
-	memcpy(call, &mark, 4);
+	record_put_mark(call, xdr_out_len(&x));
 	ck_assert_int_eq(send(c.fd, call, xdr_out_len(&x) + 4, 0),
 			 (ssize_t)xdr_out_len(&x) + 4);
 }

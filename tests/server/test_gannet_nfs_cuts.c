@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "tests/server/record_stream.h"
 #include "tests/server/tool_run.h"
 #include "tests/unit/runner.h"
 
@@ -149,17 +150,13 @@ TEST_LOOP(connections_without_a_reply_are_given_up, 0, WAYS)
 static void *refuse_calls(void *arg)
 {
 	struct relay *r = arg;
-	uint32_t mark, call[256], reply[9] = { 0 };
+	uint32_t call[256], reply[9] = { 0 };
 	int fd = accept(r->fd, NULL, NULL);
 	size_t len;
 
-	while (recv(fd, &mark, 4, MSG_WAITALL) == 4) {
-		len = ntohl(mark) & 0x7fffffff;
-		if (len > sizeof(call) ||
-		    recv(fd, call, len, MSG_WAITALL) != (ssize_t)len)
-			break;
+	while (record_receive(fd, call, sizeof(call)) > 0) {
 		len = call[5] ? 36 : 28;
-		reply[0] = htonl(0x80000000u | (uint32_t)(len - 4));
+		record_put_mark(reply, len - RECORD_MARK_SIZE);
 		reply[1] = call[0];
 		reply[2] = htonl(1);
 		reply[6] = call[5] ? htonl(2) : 0;

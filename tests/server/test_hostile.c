@@ -15,6 +15,7 @@
 
 #include "tests/server/daemon_run.h"
 #include "tests/unit/runner.h"
+#include "wire/record.h"
 
 #define MIB	((size_t)1 << 20)
 
@@ -88,7 +89,7 @@ static void put32(uint8_t *p, uint32_t v)
 static size_t put_call(uint8_t *p, uint32_t prog, uint32_t vers, uint32_t proc,
 		       size_t len)
 {
-	const uint32_t head[] = { 0x80000000u | (uint32_t)(40 + len),
+	const uint32_t head[] = { RECORD_LAST | (uint32_t)(40 + len),
 		next_random(), 0, 2, prog, vers, proc, 0, 0, 0, 0 };
 
 	for (int i = 0; i < 11; i++)
@@ -205,7 +206,7 @@ TEST(a_call_cut_off_anywhere)
 			uint8_t copy[sizeof(wire)];
 
 			memcpy(copy, wire, sizeof(wire));
-			put32(copy, 0x80000000u | (uint32_t)(len - 4));
+			put32(copy, RECORD_LAST | (uint32_t)(len - 4));
 			send_all(fd2, copy, len);
 			shutdown(fd2, SHUT_WR);
 			closed_by_peer(fd2);
@@ -235,7 +236,7 @@ TEST(a_record_that_is_no_call_ends_its_connection)
 		int fd = daemon_connect(d.tcp_port);
 
 		ck_assert_int_ge(fd, 0);
-		put32(wire, 0x80000000u | 4u * nwords[i]);
+		put32(wire, RECORD_LAST | 4u * nwords[i]);
 		for (size_t k = 0; k < nwords[i]; k++)
 			put32(wire + 4 + 4 * k, words[i][k]);
 		send_all(fd, wire, 4 + 4 * (size_t)nwords[i]);

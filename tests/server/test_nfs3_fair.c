@@ -20,6 +20,7 @@
 #include "lib/stats.h"
 #include "rpc/share.h"
 #include "tests/server/fault_vfs.h"
+#include "tests/server/record_stream.h"
 #include "tests/unit/runner.h"
 
 #define NEXPORTS	3
@@ -111,21 +112,13 @@ static void put(uint32_t **w, uint32_t v)
 static uint32_t *put_call(struct peer *p, uint32_t *words, uint32_t proc,
 			  const void *fh, uint32_t len)
 {
-	uint32_t *w = words + 1;
+	const struct rpc_header h = { .xid = ++p->xid, .prog = NFS_PROGRAM,
+				      .vers = NFS_V3, .proc = proc };
+	struct xdr_out x;
 
-	put(&w, ++p->xid);
-	put(&w, 0);
-	put(&w, 2);
-	put(&w, NFS_PROGRAM);
-	put(&w, NFS_V3);
-	put(&w, proc);
-	put(&w, 1);			/* AUTH_SYS: uid 0, gid 0 */
-	put(&w, 20);
-	w += 5;
-	w += 2;				/* no verifier */
-	put(&w, len);
-	memcpy(w, fh, len);
-	return w + (len + 3) / 4;
+	record_call(&x, words, 128, &h);
+	xdr_put_opaque(&x, fh, len);
+	return words + xdr_out_len(&x) / 4;
 }
 
 /* The call ends at @w. */
@@ -133,8 +126,8 @@ static bool send_call(struct peer *p, uint32_t *words, const uint32_t *w)
 {
 	static const char tail[LONG];
 
-	words[0] = htonl(0x80000000u | ((uint32_t)((w - words - 1) * 4) +
-					(p->is_long ? LONG : 0)));
+	record_put_mark(words, (size_t)(w - words - 1) * 4 +
+			       (p->is_long ? LONG : 0));
 	return send(p->fd, words, (size_t)(w - words) * 4, MSG_NOSIGNAL) ==
 	       (w - words) * 4 &&
 	       (!p->is_long || send(p->fd, tail, LONG, MSG_NOSIGNAL) == LONG);
@@ -173,17 +166,14 @@ static bool peer_write(struct peer *p, nfs_fh3 fh)
 /* One whole reply. */
 static bool peer_receive(struct peer *p)
 {
-	uint32_t reply[1024], mark;
+	uint32_t reply[1024];
+	uint32_t len = record_receive(p->fd, reply, sizeof(reply));
 
-	if (recv(p->fd, &mark, 4, MSG_WAITALL) != 4)
-		return false;
-	mark = ntohl(mark) & 0x7fffffff;
-	if (mark > sizeof(reply) ||
-	    recv(p->fd, reply, mark, MSG_WAITALL) != (ssize_t)mark)
+	if (len == 0)
 		return false;
 	p->status = ntohl(reply[6]);
-	if (mark >= 11 * 4)
-		p->count = ntohl(reply[mark / 4 - 4]);
+	if (len >= 11 * 4)
+		p->count = ntohl(reply[len / 4 - 4]);
 	return true;
 }
 

@@ -19,6 +19,7 @@
 #include "lib/stats.h"
 #include "tests/server/fault_vfs.h"
 #include "tests/unit/runner.h"
+#include "wire/record.h"
 
 void *__real_malloc(size_t size);
 void *__real_calloc(size_t n, size_t size);
@@ -262,7 +263,7 @@ TEST_LOOP(a_call_without_memory_fails_and_the_server_lives, 0, 2)
 /* A new connection, and a NULL call on it. */
 static bool connect_failing(int nth)
 {
-	static const uint32_t words[] = { 40, 1, 0, 2, NFS_PROGRAM, 3, 0, 0, 0,
+	static const uint32_t words[] = { 0, 1, 0, 2, NFS_PROGRAM, 3, 0, 0, 0,
 					  0, 0 };
 	struct sockaddr_in a = { .sin_family = AF_INET };
 	uint32_t call[11], reply[64];
@@ -271,7 +272,8 @@ static bool connect_failing(int nth)
 	a.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
 	a.sin_port = htons(srv.port);
 	for (unsigned i = 0; i < 11; i++)
-		call[i] = htonl(words[i] | (i ? 0 : 0x80000000u));
+		call[i] = htonl(words[i]);
+	record_put_mark(call, 40);
 	atomic_store(&failed, false);
 	atomic_store(&left, nth);
 	ck_assert_int_eq(connect(fd, (struct sockaddr *)&a, sizeof(a)), 0);

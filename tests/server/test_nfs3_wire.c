@@ -10,6 +10,7 @@
 
 #include "lib/log.h"
 #include "nfs3/proto.h"
+#include "tests/server/record_stream.h"
 #include "tests/unit/runner.h"
 #include "transport/stream/stream.h"
 
@@ -75,24 +76,14 @@ static void put_string(const char *s, uint32_t len)
 	xdr_put_opaque(&out, s, len);
 }
 
-static void recv_all(void *to, size_t len)
-{
-	ck_assert_int_eq(recv(fd, to, len, MSG_WAITALL), (ssize_t)len);
-}
-
 /* Sends the first @len bytes of the call; returns accept_stat, with the
  * cursor behind it. */
 static uint32_t send_len(size_t len)
 {
-	uint32_t mark = htobe32(0x80000000u | (uint32_t)(len - 4));
-
 	ck_assert(!out.bad);
-	memcpy(call_buf, &mark, 4);
+	record_put_mark(call_buf, len - RECORD_MARK_SIZE);
 	ck_assert_int_eq(send(fd, call_buf, len, 0), (ssize_t)len);
-	recv_all(&mark, 4);
-	len = be32toh(mark) & 0x7fffffff;
-	ck_assert_uint_le(len, sizeof(reply_buf));
-	recv_all(reply_buf, len);
+	len = record_receive(fd, reply_buf, sizeof(reply_buf));
 	xdr_in_init(&in, reply_buf, len);
 	ck_assert_uint_eq(xdr_get_u32(&in), 77);
 	ck_assert_uint_eq(xdr_get_u32(&in), 1);

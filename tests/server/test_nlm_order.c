@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 
 #include "tests/server/daemon_run.h"
+#include "tests/server/record_stream.h"
 #include "tests/unit/runner.h"
 
 #define PAIRS	200u
@@ -74,12 +75,10 @@ static struct xdr_out x;
 
 static void begin_call(uint32_t proc)
 {
-	const uint32_t head[] = { 0, ++sent, 0, 2, NLM_PROGRAM, 4, proc,
-				  1, 20, 0, 0, 0, 0, 0, 0, 0 };
+	const struct rpc_header h = { .xid = ++sent, .prog = NLM_PROGRAM,
+				      .vers = 4, .proc = proc };
 
-	xdr_out_init(&x, bytes, sizeof(bytes));
-	for (unsigned i = 0; i < ARRAY_SIZE(head); i++)
-		xdr_put_u32(&x, head[i]);
+	record_call(&x, bytes, sizeof(bytes), &h);
 	xdr_put_opaque(&x, "abc", 3);
 }
 
@@ -88,15 +87,6 @@ static void put_owner(void)
 	xdr_put_string(&x, "host");
 	xdr_put_opaque(&x, file.data.data_val, file.data.data_len);
 	xdr_put_string(&x, "an owner");
-}
-
-static void send_it(void)
-{
-	size_t len = xdr_out_len(&x);
-
-	xdr_out_init(&x, bytes, 4);
-	xdr_put_u32(&x, 0x80000000u | (uint32_t)(len - 4));
-	ck_assert_int_eq(send(fd, bytes, len, 0), (ssize_t)len);
 }
 
 /* LOCK, CANCEL, UNLOCK of the first ten bytes, or the same as a message. */
@@ -118,7 +108,7 @@ static void send_call(uint32_t proc)
 		xdr_put_bool(&x, false);
 		xdr_put_u32(&x, 1);
 	}
-	send_it();
+	ck_assert(record_post(fd, &x));
 }
 
 /* Reads and writes, and denies both. */
@@ -129,22 +119,16 @@ static void send_share(uint32_t proc)
 	xdr_put_u32(&x, 3);
 	xdr_put_u32(&x, 3);
 	xdr_put_bool(&x, false);
-	send_it();
+	ck_assert(record_post(fd, &x));
 }
 
 /* Takes the next @n answers. */
 static void take_answers(unsigned n)
 {
-	uint32_t mark;
 	char rest[256];
 
-	for (; n; n--) {
-		ck_assert_int_eq(recv(fd, &mark, 4, MSG_WAITALL), 4);
-		mark = ntohl(mark) & 0x7fffffff;
-		ck_assert_uint_le(mark, sizeof(rest));
-		ck_assert_int_eq(recv(fd, rest, mark, MSG_WAITALL),
-				 (ssize_t)mark);
-	}
+	for (; n; n--)
+		ck_assert_uint_gt(record_receive(fd, rest, sizeof(rest)), 0);
 }
 
 static bool is_free(void)

@@ -18,6 +18,7 @@
 #include "nsm/priv.h"
 #include "nsm/proto.h"
 #include "tests/server/fake_xprt.h"
+#include "tests/server/record_stream.h"
 #include "tests/unit/ports.h"
 #include "tests/unit/runner.h"
 #include "wire/getport.h"
@@ -507,25 +508,20 @@ static int binder_fd;			/* a connection */
 /* Takes a call of @proc from a connection, and answers with two words. */
 static void serve(int fd, uint32_t proc, uint32_t first)
 {
-	uint32_t mark;
 	uint8_t wire[1024];
 	struct rpc_header h;
 	struct xdr_out out;
 	struct xdr_in x;
 
-	ck_assert_int_eq(recv(fd, &mark, 4, MSG_WAITALL), 4);
-	mark = ntohl(mark) & 0x7fffffff;
-	ck_assert_uint_le(mark, sizeof(wire));
-	ck_assert_int_eq(recv(fd, wire, mark, MSG_WAITALL), (ssize_t)mark);
-	xdr_in_init(&x, wire, mark);
+	xdr_in_init(&x, wire, record_receive(fd, wire, sizeof(wire)));
 	ck_assert_int_eq(rpc_header_decode(&x, &h), RPC_HEADER_CALL);
 	ck_assert_uint_eq(h.proc, proc);
 	xdr_out_init(&out, wire, sizeof(wire));
-	xdr_put_u32(&out, 0x80000000 | 32);
+	xdr_reserve(&out, RECORD_MARK_SIZE);
 	rpc_header_accepted(&out, h.xid, RPC_SUCCESS);
 	xdr_put_u32(&out, first);
 	xdr_put_u32(&out, 5);
-	ck_assert_int_eq(send(fd, wire, xdr_out_len(&out), MSG_NOSIGNAL), 36);
+	ck_assert(record_post(fd, &out));
 }
 
 /* rpc.statd starts: its port is asked for.  Returns the connection to it. */

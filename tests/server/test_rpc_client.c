@@ -10,6 +10,7 @@
 
 #include "lib/stats.h"
 #include "rpc/auth.h"
+#include "tests/server/record_stream.h"
 #include "tests/unit/runner.h"
 #include "wire/getport.h"
 
@@ -143,14 +144,8 @@ static void get_datagram(int fd, struct got *g)
 
 static void get_record(int fd, struct got *g)
 {
-	uint32_t mark;
-
 	*g = (struct got){ 0 };
-	ck_assert_int_eq(recv(fd, &mark, 4, MSG_WAITALL), 4);
-	mark = ntohl(mark) & 0x7fffffff;
-	ck_assert_uint_le(mark, sizeof(g->data));
-	ck_assert_int_eq(recv(fd, g->data, mark, MSG_WAITALL), (ssize_t)mark);
-	parse(g, mark);
+	parse(g, record_receive(fd, g->data, sizeof(g->data)));
 }
 
 /* An answer of one word; a record with its mark at @out. */
@@ -158,14 +153,12 @@ static size_t answer_to(uint8_t *out, uint32_t xid, uint32_t stat,
 			uint32_t word)
 {
 	struct xdr_out x;
-	uint32_t mark;
 
-	xdr_out_init(&x, out + 4, 60);
+	xdr_out_init(&x, out, 64);
+	xdr_reserve(&x, RECORD_MARK_SIZE);
 	rpc_header_accepted(&x, xid, stat);
 	xdr_put_u32(&x, word);
-	mark = htonl((uint32_t)xdr_out_len(&x) | 0x80000000);
-	memcpy(out, &mark, 4);
-	return xdr_out_len(&x) + 4;
+	return record_end(&x);
 }
 
 static void put_datagram(int fd, const struct got *g, uint32_t xid,

@@ -6,6 +6,7 @@
 #include <semaphore.h>
 #include <sys/socket.h>
 
+#include "tests/server/record_stream.h"
 #include "tests/unit/runner.h"
 #include "wire/header.h"
 
@@ -103,19 +104,11 @@ TEST_CASE(.setup = start_tcp, .teardown = stop);
 TEST(one_way_calls_over_tcp_are_over_when_they_were_sent)
 {
 	uint8_t data[512];
-	uint32_t mark;
-	size_t len;
 	int fd;
 
 	make_calls();
 	fd = accept(sock, NULL, NULL);
-	for (uint32_t i = 0; i < CALLS; i++) {
-		ck_assert_int_eq(recv(fd, &mark, 4, MSG_WAITALL), 4);
-		len = ntohl(mark) & 0x7fffffff;
-		ck_assert_uint_le(len, sizeof(data));
-		ck_assert_int_eq(recv(fd, data, len, MSG_WAITALL),
-				 (ssize_t)len);
-		check_call(data, len, i);
-	}
+	for (uint32_t i = 0; i < CALLS; i++)
+		check_call(data, record_receive(fd, data, sizeof(data)), i);
 	close(fd);
 }

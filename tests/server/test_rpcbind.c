@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "lib/thread.h"
+#include "tests/server/record_stream.h"
 #include "tests/unit/runner.h"
 #include "wire/header.h"
 
@@ -119,38 +120,22 @@ static void answer(struct xdr_in *in, struct xdr_out *out)
 		     (h.proc == SET ? set(&m) : unset(&m)));
 }
 
-static bool read_all(int fd, void *data, size_t len)
-{
-	uint8_t *p = data;
-	ssize_t n;
-
-	for (; len; p += n, len -= (size_t)n) {
-		n = read(fd, p, len);
-		if (n <= 0)
-			return false;
-	}
-	return true;
-}
-
 static void serve_connection(int fd)
 {
 	uint8_t in[1024], out[2048];
-	uint32_t mark;
 	struct xdr_in x;
 	struct xdr_out y;
+	uint32_t len;
 
-	while (mode != HANGS_UP && read_all(fd, &mark, 4)) {
-		mark = be32toh(mark) & 0x7fffffff;
-		if (mark > sizeof(in) || !read_all(fd, in, mark))
-			break;
+	while (mode != HANGS_UP &&
+	       (len = record_receive(fd, in, sizeof(in))) > 0) {
 		if (mode == HANGS)
 			continue;
-		xdr_in_init(&x, in, mark);
-		xdr_out_init(&y, out + 4, sizeof(out) - 4);
+		xdr_in_init(&x, in, len);
+		xdr_out_init(&y, out, sizeof(out));
+		xdr_reserve(&y, RECORD_MARK_SIZE);
 		answer(&x, &y);
-		mark = htobe32((uint32_t)xdr_out_len(&y) | 0x80000000);
-		memcpy(out, &mark, 4);
-		if (write(fd, out, xdr_out_len(&y) + 4) < 0)
+		if (!record_post(fd, &y))
 			break;
 	}
 	close(fd);

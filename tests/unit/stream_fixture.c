@@ -12,6 +12,7 @@
 
 #include "lib/thread.h"
 #include "lib/util.h"
+#include "wire/record.h"
 
 #define WORKERS		2
 #define RECORD_BUF	(POOL_BUF_MAX + 64)
@@ -464,7 +465,7 @@ static void put_word(uint8_t *out, uint32_t v)
 size_t fx_call(uint8_t *out, uint32_t xid, enum fx_op op, uint32_t arg,
 	       size_t len)
 {
-	put_word(out, 0x80000000u | (uint32_t)len);
+	record_put_mark(out, len);
 	put_word(out + 4, xid);
 	put_word(out + 8, op);
 	put_word(out + 12, arg);
@@ -489,8 +490,8 @@ long fx_recv_record(int fd, uint8_t *out, size_t size)
 	if (!fx_recv(fd, &mark, 4))
 		return -1;
 	mark = be32toh(mark);
-	ck_assert(mark & 0x80000000u);
-	mark &= 0x7fffffffu;
+	ck_assert(mark & RECORD_LAST);
+	mark &= ~RECORD_LAST;
 	ck_assert_uint_le(mark, size);
 	return fx_recv(fd, out, mark) ? (long)mark : -1;
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "tests/unit/runner.h"
+#include "wire/record.h"
 
 #define LONGEST	(200u << 10)
 
@@ -173,7 +174,7 @@ TEST(a_long_message_is_cut_into_segments_that_make_it_again)
 	begins();
 	adds(LONGEST, LONGEST, true);
 	ck_assert_uint_eq(join(into, 20), 4);
-	ck_assert_uint_eq(be(into, 4), 0x80000000 | LONGEST);
+	ck_assert_uint_eq(be(into, 4), RECORD_LAST | LONGEST);
 	ck_assert_mem_eq(into + 4, data, LONGEST);
 	free(into);
 }

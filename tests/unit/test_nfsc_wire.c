@@ -11,6 +11,7 @@
 #include "tools/nfs/nfs.h"
 #include "lib/util.h"
 #include "lib/xdr.h"
+#include "tests/server/record_stream.h"
 #include "tests/unit/runner.h"
 
 enum { MAX_CALLS = 8, DATA_MAX = 300000, RESULTS = 24 + 8 + 12 };
@@ -42,23 +43,15 @@ static uint8_t data[MAX_CALLS][DATA_MAX];
 /* 0: the connection has ended. */
 static bool take_call(int fd, struct call *call)
 {
-	uint32_t mark, len, words[256];
+	struct rpc_header h;
+	uint8_t bytes[1024];
 	struct xdr_in x;
 
-	if (recv(fd, &mark, 4, MSG_WAITALL) != 4)
+	xdr_in_init(&x, bytes, record_receive(fd, bytes, sizeof(bytes)));
+	if (rpc_header_decode(&x, &h) != RPC_HEADER_CALL)
 		return false;
-	len = ntohl(mark) & 0x7fffffff;
-	if (len > sizeof(words) ||
-	    recv(fd, words, len, MSG_WAITALL) != (ssize_t)len)
-		return false;
-	call->xid = ntohl(words[0]);
-	call->procedure = ntohl(words[5]);
-	xdr_in_init(&x, words, len);
-	xdr_get_fixed(&x, 24);
-	for (int i = 0; i < 2; i++) {	/* the credential and the verifier */
-		xdr_get_u32(&x);
-		xdr_get_opaque(&x, 400);
-	}
+	call->xid = h.xid;
+	call->procedure = h.proc;
 	if (call->procedure != 0) {
 		xdr_get_opaque(&x, NFS_FH_MAX);
 		xdr_get_u64(&x);
@@ -80,10 +73,12 @@ static void send_record(int fd, const uint8_t *p, size_t len)
 {
 	do {
 		size_t n = MIN(len, srv.fragment);
-		uint32_t mark = htonl((n == len ? 0x80000000u : 0) |
-				      (uint32_t)n);
+		uint8_t mark[RECORD_MARK_SIZE];
 
-		send_piecewise(fd, (const uint8_t *)&mark, 4);
+		record_put_mark(mark, n);
+		if (n < len)
+			mark[0] = 0;	/* more follow */
+		send_piecewise(fd, mark, sizeof(mark));
 		send_piecewise(fd, p, n);
 		p += n;
 		len -= n;
@@ -95,10 +90,7 @@ static void answer(int fd, const struct call *call)
 	struct xdr_out x;
 
 	xdr_out_init(&x, record, sizeof(record));
-	xdr_put_u32(&x, call->xid);
-	xdr_put_u32(&x, 1);
-	for (int i = 0; i < 4; i++)	/* accepted, verifier, SUCCESS */
-		xdr_put_u32(&x, 0);
+	rpc_header_accepted(&x, call->xid, RPC_SUCCESS);
 	if (call->procedure != 0) {
 		xdr_put_u32(&x, 0);
 		xdr_put_bool(&x, false);

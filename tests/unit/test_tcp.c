@@ -9,6 +9,7 @@
 #include "lib/util.h"
 #include "tests/unit/runner.h"
 #include "tests/unit/stream_fixture.h"
+#include "wire/record.h"
 
 static void setup(void)
 {
@@ -96,7 +97,7 @@ static size_t fragment(uint8_t *out, const uint8_t *rec, size_t len)
 			k = len - off;
 		mark = (uint32_t)k;
 		if (off + k == len)
-			mark |= 0x80000000u;
+			mark |= RECORD_LAST;
 		mark = htobe32(mark);
 		memcpy(out + n, &mark, 4);
 		memcpy(out + n + 4, rec + off, k);
@@ -407,7 +408,7 @@ TEST(nothing_is_read_after_a_bad_mark)
 {
 	const uint32_t fragment = 50u << 10;
 	uint32_t mark[2] = { htobe32(fragment), htobe32(
-		0x80000000u | (MSG_MAX_TAKEN - fragment + 1)) };
+		RECORD_LAST | (MSG_MAX_TAKEN - fragment + 1)) };
 	struct tcp_options o = { .max_calls = 1 };
 	static uint8_t out[64 << 10];
 	size_t n;

@@ -197,6 +197,7 @@ int export_table_publish(struct export_table *t, struct export_set *set,
 			 char **err)
 {
 	struct export_set *old;
+	bool renamed;
 	int ret;
 
 	*err = NULL;
@@ -210,7 +211,8 @@ int export_table_publish(struct export_table *t, struct export_set *set,
 		return ret;
 	}
 	old = atomic_load_explicit(&t->current, memory_order_relaxed);
-	set->serial = same_names(old, set) ? old->serial : ++t->serial;
+	renamed = !same_names(old, set);
+	set->serial = renamed ? ++t->serial : old->serial;
 	for (unsigned i = 0; i < REFUSALS; i++)
 		atomic_store_explicit(&t->refusals[i], 0,
 				      memory_order_relaxed);
@@ -221,6 +223,9 @@ int export_table_publish(struct export_table *t, struct export_set *set,
 	children_close(t->children, set, true);
 	mutex_unlock(&t->publish);
 	memo_expire(t->users);
+	/* They are by the old names, which no caller asks for again. */
+	if (renamed)
+		memo_forget(t->peers);
 	export_set_put(old);
 	return 0;
 }

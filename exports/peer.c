@@ -18,6 +18,7 @@
 #include "lib/clock.h"
 #include "lib/log.h"
 #include "lib/memo.h"
+#include "lib/network.h"
 #include "lib/rcu.h"
 #include "lib/util.h"
 
@@ -26,11 +27,6 @@
 /* If an old record is valid, stop after this many failures in a row: each takes
  * a time-out. */
 #define PATIENCE	3
-
-/* Of an IPv6 address: a host has any number of addresses in its /64, a customer
- * of a provider any number of /64s in a /48. */
-#define NETWORK_BYTES	8
-#define SITE_BYTES	6
 
 struct peer {
 	struct memo_entry memo;
@@ -172,16 +168,16 @@ static struct peer *create(const struct export_set *set, const struct addr *a)
 /* Begins @peer with the old verdicts of the same snapshot, and keeps the old
  * record valid until it is replaced.  False: there is no old record.  In an
  * RCU section. */
-static bool recall(struct memo *p, struct peer *peer,
-		   const struct export_set *set, int keep_s)
+static bool recall(struct memo *p, const struct memo_question *q,
+		   const struct export_set *set, struct peer *peer, int keep_s)
 {
-	struct peer *old = peer_find(p, &peer->memo.key);
+	struct peer *old = peer_find(p, &q->key);
 
 	if (!old)
 		return false;
 	memcpy(peer->names, old->names, names_size(set));
 	peer->first = old->first;
-	atomic_store(&old->memo.expires, clock_coarse_s() + keep_s);
+	memo_prolong(p, q, keep_s);
 	return true;
 }
 
@@ -241,7 +237,7 @@ void peers_resolve(struct memo *p, const struct resolver *r,
 		return;
 	}
 	rcu_enter();
-	known = recall(p, peer, set, r->keep_s);
+	known = recall(p, &me, set, peer, r->keep_s);
 	rcu_exit();
 	resolve(r, set, peer, known);
 	memo_answered(p, &me, &peer->memo);

@@ -202,16 +202,16 @@ static bool same_groups(const struct groups *a, const struct groups *b)
  * In an RCU section. */
 static struct memo_entry *answer_to_keep(struct memo *u,
 					 const struct resolver *r,
-					 const struct memo_key *key,
+					 const struct memo_question *q,
 					 struct answer *a)
 {
-	struct user *old = user_find(u, key), *user;
+	struct user *old = user_find(u, &q->key), *user;
 	time_t now = clock_coarse_s();
 	bool unsure = a->told < 0 || a->late;
 	int keep = unsure ? MIN(r->quiet_s, r->users_keep_s) : r->users_keep_s;
 
 	if (old && unsure && is_usable(old, r)) {
-		atomic_store(&old->memo.expires, now + keep);
+		memo_prolong(u, q, keep);
 		goto drop;
 	}
 	if (old && same_groups(old->groups, a->groups)) {
@@ -222,7 +222,7 @@ static struct memo_entry *answer_to_keep(struct memo *u,
 	user = calloc(1, sizeof(*user));
 	if (!user)
 		goto drop;
-	user->memo.key = *key;
+	user->memo.key = q->key;
 	user->memo.bytes = a->groups ? a->groups->n * sizeof(uint32_t) : 0;
 	user->groups = a->groups;
 	user->answered = a->told < 0 ? 0 : now;
@@ -252,14 +252,13 @@ static void note_service(struct memo *u, const struct resolver *r,
 /* While a known user's groups are asked for, its other calls use the old ones.
  * Returns those, counted, or NULL.  In an RCU section. */
 static struct groups *prolong(struct memo *u, const struct resolver *r,
-			      const struct memo_key *key)
+			      const struct memo_question *q)
 {
-	struct user *old = user_find(u, key);
+	struct user *old = user_find(u, &q->key);
 
 	if (!old || !is_usable(old, r))
 		return NULL;
-	atomic_store(&old->memo.expires, clock_coarse_s() +
-		     MIN(r->quiet_s, r->users_keep_s));
+	memo_prolong(u, q, MIN(r->quiet_s, r->users_keep_s));
 	if (old->groups)
 		ref_get(&old->groups->ref);
 	return old->groups;
@@ -276,14 +275,14 @@ void users_ask(struct memo *u, const struct resolver *r, uint32_t uid,
 	if (!memo_ask(u, &me, patience(r)))
 		return;
 	rcu_enter();
-	old = prolong(u, r, &me.key);
+	old = prolong(u, r, &me);
 	rcu_exit();
 	a = ask_service(r, &me.key, old);
 	if (old)
 		groups_put(old);
 	note_service(u, r, uid, &a);
 	rcu_enter();
-	e = answer_to_keep(u, r, &me.key, &a);
+	e = answer_to_keep(u, r, &me, &a);
 	rcu_exit();
 	memo_answered(u, &me, e);
 }

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/network.h"
 #include "lib/thread.h"
 #include "lib/util.h"
 
@@ -106,18 +107,6 @@ unsigned memo_count(struct memo *m)
 	return n;
 }
 
-void memo_expire(struct memo *m)
-{
-	mutex_lock(&m->lock);
-	for (unsigned i = 0; i < BUCKETS; i++)
-		for (struct memo_entry *e = atomic_load(&m->buckets[i]); e;
-		     e = atomic_load(&e->next))
-			atomic_store(&e->expires, -1);
-	for (struct memo_question *q = m->questions; q; q = q->next)
-		q->expired = true;
-	mutex_unlock(&m->lock);
-}
-
 /* ---- questions */
 
 static bool is_out(const struct memo *m, const struct memo_key *key)
@@ -166,6 +155,17 @@ bool memo_ask(struct memo *m, struct memo_question *q, uint64_t patience_ns)
 	return must;
 }
 
+void memo_prolong(struct memo *m, const struct memo_question *q, int seconds)
+{
+	struct memo_entry *e;
+
+	mutex_lock(&m->lock);
+	e = memo_find(m, &q->key);
+	if (e && !q->expired)
+		atomic_store(&e->expires, clock_coarse_s() + seconds);
+	mutex_unlock(&m->lock);
+}
+
 /* ---- answers; locked */
 
 static void free_later(struct rcu_head *head)
@@ -175,27 +175,40 @@ static void free_later(struct rcu_head *head)
 	e->free(e);
 }
 
+static void drop_unlisted(struct memo *m, struct memo_entry *e)
+{
+	m->count--;
+	m->bytes -= e->bytes;
+	rcu_later(&e->rcu, free_later);
+}
+
 static void drop_answer(struct memo *m, memo_place *at)
 {
 	struct memo_entry *e = atomic_load(at);
 
 	/* A reader on it can still go on to the next one. */
 	atomic_store_explicit(at, atomic_load(&e->next), memory_order_release);
-	m->count--;
-	m->bytes -= e->bytes;
-	rcu_later(&e->rcu, free_later);
+	drop_unlisted(m, e);
 }
 
-/* Empties one bucket after the other until there is room for @e. */
-static void empty_buckets(struct memo *m, const struct memo_entry *e)
+/* Empties one bucket after the other, without @old, until there is room for @e
+ * in place of that. */
+static void empty_buckets(struct memo *m, const struct memo_entry *e,
+			  const struct memo_entry *old)
 {
+	unsigned count = old ? 1 : 0;
+	size_t bytes = e->bytes - (old ? old->bytes : 0);
+	struct memo_entry *x;
 	memo_place *at;
 
-	while (m->count && (m->count >= m->max ||
-			    m->bytes + e->bytes > m->max_bytes)) {
+	while (m->count > count && (m->count - count >= m->max ||
+				    m->bytes + bytes > m->max_bytes)) {
 		at = &m->buckets[m->hand++ % BUCKETS];
-		while (atomic_load(at))
-			drop_answer(m, at);
+		while ((x = atomic_load(at)))
+			if (x == old)
+				at = &x->next;
+			else
+				drop_answer(m, at);
 	}
 }
 
@@ -224,19 +237,22 @@ static bool bound_group(struct memo *m, const struct memo_entry *e, unsigned i,
 
 static void keep_answer(struct memo *m, struct memo_entry *e)
 {
-	memo_place *at = find_place(m, &e->key);
+	struct memo_entry *old = memo_find(m, &e->key);
+	memo_place *at;
 
-	if (atomic_load(at))
-		drop_answer(m, at);
-	if (!bound_group(m, e, 0, m->max - m->max / 4))
-		bound_group(m, e, 1, m->max - m->max / 8);
-	empty_buckets(m, e);
+	/* The older one is of the same groups. */
+	if (!old && !bound_group(m, e, 0, network_share(m->max)))
+		bound_group(m, e, 1, site_share(m->max));
+	empty_buckets(m, e, old);
 	at = find_place(m, &e->key);
 	e->free = m->free;
+	atomic_init(&e->next, old ? atomic_load(&old->next) : NULL);
 	/* Pairs with find_place(). */
 	atomic_store_explicit(at, e, memory_order_release);
 	m->count++;
 	m->bytes += e->bytes;
+	if (old)
+		drop_unlisted(m, old);
 }
 
 void memo_answered(struct memo *m, struct memo_question *q,
@@ -255,5 +271,34 @@ void memo_answered(struct memo *m, struct memo_question *q,
 	if (e)
 		keep_answer(m, e);
 	pthread_cond_broadcast(&m->answered);
+	mutex_unlock(&m->lock);
+}
+
+/* ---- all at once */
+
+static void expire_questions(struct memo *m)
+{
+	for (struct memo_question *q = m->questions; q; q = q->next)
+		q->expired = true;
+}
+
+void memo_expire(struct memo *m)
+{
+	mutex_lock(&m->lock);
+	for (unsigned i = 0; i < BUCKETS; i++)
+		for (struct memo_entry *e = atomic_load(&m->buckets[i]); e;
+		     e = atomic_load(&e->next))
+			atomic_store(&e->expires, -1);
+	expire_questions(m);
+	mutex_unlock(&m->lock);
+}
+
+void memo_forget(struct memo *m)
+{
+	mutex_lock(&m->lock);
+	for (unsigned i = 0; i < BUCKETS; i++)
+		while (atomic_load(&m->buckets[i]))
+			drop_answer(m, &m->buckets[i]);
+	expire_questions(m);
 	mutex_unlock(&m->lock);
 }

@@ -26,9 +26,9 @@ struct memo_key {
 struct memo_entry {
 	struct memo_key	 key;
 	size_t		 bytes;		/* what max_bytes bounds */
-	/* Those with one number here have three quarters of all places, or in
-	 * the second seven eighths: then the one that expires first goes.  0:
-	 * it shares none. */
+	/* Those with one number here have a network's share of all places, or
+	 * in the second a site's (lib/network.h): then the one that expires
+	 * first goes.  0: it shares none. */
 	uint64_t	 group[2];
 	_Atomic time_t	 expires;	/* in clock_coarse_s() */
 	/* The memo's: */
@@ -75,6 +75,8 @@ bool memo_doubt(struct memo *m, uint64_t until);
 unsigned memo_count(struct memo *m);
 /* All answers expire, also those to the questions that are out. */
 void memo_expire(struct memo *m);
+/* Drops all answers.  Those to the questions that are out expire. */
+void memo_forget(struct memo *m);
 
 /*
  * True: the caller has to get the answer for q->key, and then to call
@@ -82,8 +84,11 @@ void memo_expire(struct memo *m);
  * While another thread asks the same, waits for its answer.
  */
 bool memo_ask(struct memo *m, struct memo_question *q, uint64_t patience_ns);
-/* Takes @e, which may be NULL, in the place of an older answer for its key.
- * Others may go for it. */
+/* By who asks: the older answer for its key is good for @seconds more, unless
+ * memo_expire() came after the question. */
+void memo_prolong(struct memo *m, const struct memo_question *q, int seconds);
+/* Takes @e, which may be NULL, in the place of an older answer for its key:
+ * readers find one of them.  Others may go for it. */
 void memo_answered(struct memo *m, struct memo_question *q,
 		   struct memo_entry *e);
 

@@ -24,6 +24,7 @@
 #include "lib/crew.h"
 #include "lib/file.h"
 #include "lib/log.h"
+#include "lib/network.h"
 #include "lib/stats.h"
 #include "lib/util.h"
 
@@ -78,10 +79,6 @@ static struct in6_addr addr_of(const char *host)
 	return addr;
 }
 
-/* Of an IPv6 address: a /64 and a /48. */
-#define NETWORK_BYTES	8
-#define SITE_BYTES	6
-
 /* Entries that share a bound, and the oldest of them. */
 struct share {
 	unsigned      n, max;
@@ -99,8 +96,8 @@ static bool make_entry_room(struct rmtab *t, const struct entry *new)
 {
 	/* Of the host, its network, its site, and all. */
 	struct share share[] = {
-		{ .max = t->max_host }, { .max = t->max - t->max / 4 },
-		{ .max = t->max - t->max / 8 }, { .max = t->max },
+		{ .max = t->max_host }, { .max = network_share(t->max) },
+		{ .max = site_share(t->max) }, { .max = t->max },
 	};
 	bool v6 = !IN6_IS_ADDR_V4MAPPED(&new->addr);
 	struct entry *e;

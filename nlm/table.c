@@ -8,6 +8,7 @@
 
 #include "lib/clock.h"
 #include "lib/hash.h"
+#include "lib/network.h"
 #include "lib/thread.h"
 #include "lib/util.h"
 
@@ -110,7 +111,7 @@ bool nlm_has_room(const struct nlm_table *t, const struct in6_addr *addr,
 	return of[kind].used + n <= of[kind].max &&
 	       client <= of[kind].client_max &&
 	       network <= (IN6_IS_ADDR_V4MAPPED(addr) ? of[kind].max :
-			   of[kind].max / 4 * 3);
+			   network_share(of[kind].max));
 }
 
 unsigned nlm_client_count(const struct nlm_table *t,

@@ -9,6 +9,7 @@
 #include <strings.h>
 
 #include "lib/hash.h"
+#include "lib/network.h"
 #include "transport/addr.h"
 #include "transport/socket/socket.h"
 
@@ -263,8 +264,9 @@ static int add_host(struct nsm_hosts *h, const struct rpc_host *who,
 	if (!make_host_room(h, who->addr, nsm_same_addr, h->max_addr))
 		return -EDQUOT;
 	if (!listed &&
-	    (!make_host_room(h, who->addr, in_network, h->max / 4 * 3) ||
-	     !make_host_room(h, who->addr, in_site, h->max - h->max / 8)))
+	    (!make_host_room(h, who->addr, in_network,
+			     network_share(h->max)) ||
+	     !make_host_room(h, who->addr, in_site, site_share(h->max))))
 		return -EDQUOT;
 	if (!make_host_room(h, who->addr, is_any, h->max))
 		return -ENOSPC;

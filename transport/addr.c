@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "lib/hash.h"
+#include "lib/network.h"
 
 socklen_t xprt_addr_len(const struct sockaddr *sa)
 {
@@ -100,12 +101,12 @@ static struct in6_addr prefix_of(const struct in6_addr *host, unsigned len)
 
 struct in6_addr xprt_addr_network(const struct in6_addr *host)
 {
-	return prefix_of(host, 8);
+	return prefix_of(host, NETWORK_BYTES);
 }
 
 struct in6_addr xprt_addr_site(const struct in6_addr *host)
 {
-	return prefix_of(host, 6);
+	return prefix_of(host, SITE_BYTES);
 }
 
 bool xprt_addr_same_network(const struct in6_addr *a, const struct in6_addr *b)

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "lib/fds.h"
+#include "lib/network.h"
 #include "lib/util.h"
 #include "transport/addr.h"
 
@@ -38,8 +39,8 @@ void xprt_gate_limit(struct xprt_gate *g, unsigned max, unsigned max_peer)
 	g->max_peer = max_peer ? max_peer : max;
 	g->max_network = g->max_site = max;
 	if (g->max_peer < max) {
-		g->max_network = MAX(max - max / 4, g->max_peer);
-		g->max_site = MAX(max - max / 8, g->max_peer);
+		g->max_network = MAX(network_share(max), g->max_peer);
+		g->max_site = MAX(site_share(max), g->max_peer);
 	}
 	mutex_unlock(&g->lock);
 }

@@ -234,6 +234,24 @@ TEST(more_peers_than_are_kept_are_still_served)
 	ck_assert_int_eq(ask_twice("/a", "192.0.0.1"), 0);
 }
 
+/* Verdicts on names that are no more in the table. */
+TEST(after_a_change_of_names_old_answers_take_no_places)
+{
+	char addr[32];
+
+	publish("/a h1 *.example @trusted\n");
+	for (unsigned i = 0; i < 100; i++) {
+		snprintf(addr, sizeof(addr), "192.0.2.%u", i);
+		resolve(addr);
+	}
+	publish("/a h1 *.example @trusted\n/b h1\n");
+	ck_assert_uint_eq(memo_count(table->peers), 0);
+	ck_assert_int_eq(ask_twice("/b", "192.0.2.1"), 0);
+	ck_assert_uint_eq(memo_count(table->peers), 1);
+	publish("/a h1 *.example @trusted\n/b h1(ro)\n");
+	ck_assert_uint_eq(memo_count(table->peers), 1);
+}
+
 /* Any number of addresses of one network, and of one site. */
 TEST_LOOP(addresses_of_one_customer_leave_answers_of_others, 0, 2)
 {

@@ -137,6 +137,77 @@ TEST(an_answer_to_a_question_from_before_is_not_kept)
 	rcu_exit();
 }
 
+static atomic_bool is_over;
+static atomic_ulong misses, finds;
+
+static void look_for_one(void *arg)
+{
+	const struct memo_key key = { { 1 } };
+
+	while (!atomic_load(&is_over)) {
+		rcu_enter();
+		if (!memo_find(memo, &key))
+			atomic_fetch_add(&misses, 1);
+		rcu_exit();
+		atomic_fetch_add(&finds, 1);
+	}
+}
+
+/* Also where the new one needs the places of others. */
+TEST(readers_find_an_answer_while_it_is_replaced)
+{
+	unsigned long round = 0;
+	pthread_t reader;
+
+	for (uint32_t i = 1; i <= KEPT; i++)
+		ck_assert(learn(i, 0));
+	ck_assert_int_eq(thread_start(&reader, "reader", look_for_one, NULL),
+			 0);
+	while (atomic_load(&finds) < 1000 || round < 100 * KEPT) {
+		memo_expire(memo);
+		ck_assert(learn(1, 10 * KEPT));
+		memo_expire(memo);
+		ck_assert(learn(1, 0));
+		for (uint32_t i = 0; i < KEPT / 4; i++)
+			learn(2 + ++round % KEPT, 1);
+	}
+	atomic_store(&is_over, true);
+	pthread_join(reader, NULL);
+	ck_assert_uint_eq(atomic_load(&misses), 0);
+}
+
+/* A record that a question renews stays until its answer, but what was expired
+ * meanwhile stays so. */
+TEST_LOOP(an_answer_is_prolonged_unless_all_expire_meanwhile, 0, 2)
+{
+	struct memo_question q = { .key = { { 1 } } };
+
+	learn(1, 0);
+	memo_expire(memo);
+	ck_assert(memo_ask(memo, &q, PATIENCE_NS));
+	if (_i)
+		memo_expire(memo);
+	memo_prolong(memo, &q, LONG);
+	ck_assert_int_eq(knows(1), !_i);
+	memo_expire(memo);
+	ck_assert(!knows(1));
+	memo_answered(memo, &q, NULL);
+	ck_assert(learn(1, 0));
+}
+
+TEST(answers_that_are_forgotten_leave_their_places)
+{
+	for (uint32_t i = 0; i < KEPT; i++)
+		ck_assert(learn(i, 10));
+	memo_forget(memo);
+	ck_assert_uint_eq(memo_count(memo), 0);
+	ck_assert(!knows(1));
+	EVENTUALLY(atomic_load(&freed) == KEPT);
+	for (uint32_t i = 0; i < KEPT; i++)
+		ck_assert(learn(i, 10));
+	ck_assert_uint_eq(memo_count(memo), KEPT);
+}
+
 TEST(answers_are_bounded_in_number_and_in_bytes)
 {
 	for (uint32_t i = 0; i < 100 * KEPT; i++) {

@@ -18,6 +18,8 @@
 #include <unistd.h>
 
 #include "lib/fds.h"
+#include "lib/hash.h"
+#include "lib/mounts.h"
 
 /* A descriptor of the root of the mount at @path, and its number. */
 static int open_mount(const char *path, uint64_t *mount)
@@ -115,6 +117,12 @@ bool mountpoint_has_root(const struct mountpoint *m, const char *top,
 	is = fs->ops->is_at(fs, link);
 	close(fd);
 	return is;
+}
+
+uint64_t mount_place(const struct vfs_ops *backend, const char *path)
+{
+	return backend->is_at ? mounts_place(path) :
+				hash_text(0, backend->name);
 }
 
 const char *mount_reason(const char *path, int err)

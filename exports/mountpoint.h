@@ -30,6 +30,10 @@ bool mountpoint_has_root(const struct mountpoint *m, const char *top,
 			 struct vfs_fs *fs, const char *path);
 void mountpoint_release(struct mountpoint *m);
 
+/* Where work on an export at @path can hang, for its jobs (lib/crew.h): in the
+ * file system of the path, or in what its backend's exports have in common. */
+uint64_t mount_place(const struct vfs_ops *backend, const char *path);
+
 /* Why the directory @path can't be mounted: the error @err of a backend. */
 const char *mount_reason(const char *path, int err);
 

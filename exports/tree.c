@@ -261,10 +261,10 @@ static void let_go(struct tree *tree)
 	if (tree->holds)
 		mountpoint_release(&tree->held);
 	tree->holds = false;
+	tree->job.place = mount_place(tree->backend, tree->pub.path);
 }
 
-/* True: it failed when nobody waited for it any more, so it is to be tried
- * again. */
+/* True: it failed when no publisher waited any more: it is tried again. */
 static bool mount_tree(struct tree *tree)
 {
 	struct export_table *t = tree->table;
@@ -305,10 +305,9 @@ static bool mount_tree(struct tree *tree)
 static void look_at_path(struct tree *tree)
 {
 	struct export_table *t = tree->table;
-	bool moved;
+	bool moved = !tree->backend->is_at(tree->pub.fs, tree->pub.path) ||
+		     !is_still_held(tree);
 
-	moved = !tree->backend->is_at(tree->pub.fs, tree->pub.path) ||
-		!is_still_held(tree);
 	mutex_lock(&t->trees_lock);
 	tree->moved = moved;
 	tree->asked = tree->late = false;
@@ -432,6 +431,7 @@ static int tree_create(struct export_table *t, const struct export *e,
 		tree_free(tree);
 		return err;
 	}
+	tree->job.place = mount_place(e->backend, e->path);
 	tree->is_child = is_child;
 	tree->patient = !is_child && t->lenient;
 	if (t->config.attach)

@@ -10,6 +10,10 @@
  *
  * Threads without a job lie on a stack: the last one in gets the next job, and
  * the ones at the bottom end.
+ *
+ * While a quarter of all possible threads have jobs, a job that is due is held
+ * if another one of its place runs.  Each end of a run lists the held jobs
+ * again.
  */
 #include "lib/crew.h"
 
@@ -18,12 +22,15 @@
 
 #include "lib/clock.h"
 #include "lib/log.h"
+#include "lib/machine.h"
 #include "lib/stats.h"
 #include "lib/thread.h"
 #include "lib/util.h"
 
 #define GROW_MS		20
 #define NO_THREAD_MS	1000
+#define MOST		UINT64_C(256)
+#define LEAST		UINT64_C(8)
 
 STAT(crew_threads, "threads started for jobs that can wait for a disk");
 STAT(crew_no_thread, "such threads that could not be started");
@@ -31,9 +38,13 @@ STAT(crew_no_thread, "such threads that could not be started");
 /* On its own stack. */
 struct hand {
 	struct crew_job	*job;		/* given by the keeper */
+	uint64_t	 place;		/* its job's, or 0 */
 	pthread_cond_t	 given;
 	struct hand	*below;
+	struct cds_list_head link;
 };
+
+static _Thread_local uint64_t own_place;
 
 static struct crew {
 	pthread_mutex_t	 lock;
@@ -43,8 +54,12 @@ static struct crew {
 	/* Each by due: */
 	struct cds_list_head soon;	/* crew_run() was called */
 	struct cds_list_head later;
+	struct cds_list_head held;
+	struct cds_list_head hands;
 	struct hand	*idle;
-	unsigned	 size;		/* threads, also those to come */
+	unsigned	 size;		/* threads, also those to come, */
+	unsigned	 most;		/* of so many */
+	unsigned	 busy;		/* those with a job */
 	uint64_t	 grown;		/* when threads were started last, */
 	unsigned	 step;		/* how many, 0: no job waited since */
 } crew = {
@@ -53,6 +68,8 @@ static struct crew {
 	.ended = PTHREAD_COND_INITIALIZER,
 	.soon = { &crew.soon, &crew.soon },
 	.later = { &crew.later, &crew.later },
+	.held = { &crew.held, &crew.held },
+	.hands = { &crew.hands, &crew.hands },
 };
 
 /* ---- the list; all locked */
@@ -93,31 +110,74 @@ static void unlist_job(struct crew_job *job)
 	job->due = CREW_IDLE;
 }
 
-/* The first one that is due, as running; or NULL. */
-static struct crew_job *take_due(void)
+static bool may_run(const struct crew_job *job)
 {
-	struct crew_job *job = first_job();
+	const struct hand *h;
 
-	if (!job || job->due > clock_ns())
+	if (!job->place || crew.busy < crew.most / 4)
+		return true;
+	cds_list_for_each_entry(h, &crew.hands, link)
+		if (h->place == job->place)
+			return false;
+	return true;
+}
+
+/* The first one that is due and may run; or NULL. */
+static struct crew_job *first_due(void)
+{
+	struct crew_job *job;
+
+	while ((job = first_job()) && job->due <= clock_ns()) {
+		if (may_run(job))
+			return job;
+		cds_list_move(&job->link, crew.held.prev);
+	}
+	return NULL;
+}
+
+/* Gives @h the first one that is due, as running; or NULL. */
+static struct crew_job *take_due(struct hand *h)
+{
+	struct crew_job *job = first_due();
+
+	h->job = job;
+	if (!job)
 		return NULL;
 	unlist_job(job);
 	job->running = true;
+	h->place = job->place;
+	crew.busy++;
 	return job;
+}
+
+/* The run of @h has ended. */
+static void free_hand(struct hand *h)
+{
+	h->place = 0;
+	crew.busy--;
+	if (cds_list_empty(&crew.held))
+		return;
+	cds_list_splice(&crew.held, &crew.soon);
+	CDS_INIT_LIST_HEAD(&crew.held);
+	pthread_cond_signal(&crew.changed);
 }
 
 /* ---- a thread */
 
 /* Called and returns with the lock held. */
-static void hand_run(struct crew_job *job, const char **name)
+static void hand_run(struct hand *h, const char **name)
 {
+	struct crew_job *job = h->job;
 	uint64_t again;
 
 	mutex_unlock(&crew.lock);
 	if (*name != job->name)
 		pthread_setname_np(pthread_self(), job->name);
 	*name = job->name;
+	own_place = h->place;
 	again = job->run(job);
 	mutex_lock(&crew.lock);
+	free_hand(h);
 	if (again == CREW_GONE)
 		return;
 	job->running = false;
@@ -142,9 +202,10 @@ static struct crew_job *await_job(struct hand *h)
 {
 	uint64_t until = clock_ns() + atomic_load(&thread_idle_ms) * NS_PER_MS;
 
-	h->job = NULL;
 	h->below = crew.idle;
 	crew.idle = h;
+	if (crew.size >= crew.most)
+		pthread_cond_signal(&crew.changed);
 	while (!h->job && cond_wait_until(&h->given, &crew.lock, until))
 		;
 	if (!h->job)
@@ -156,11 +217,12 @@ static void hand_work(void *arg)
 {
 	struct hand h = { .given = PTHREAD_COND_INITIALIZER };
 	const char *name = NULL;
-	struct crew_job *job;
 
 	mutex_lock(&crew.lock);
-	while ((job = take_due()) || (job = await_job(&h)))
-		hand_run(job, &name);
+	cds_list_add(&h.link, &crew.hands);
+	while (take_due(&h) || await_job(&h))
+		hand_run(&h, &name);
+	cds_list_del(&h.link);
 	crew.size--;
 	mutex_unlock(&crew.lock);
 	pthread_cond_destroy(&h.given);
@@ -190,9 +252,10 @@ static void keeper_sleep(uint64_t until)
 /* Called and returns with the lock held. */
 static void grow(void)
 {
-	unsigned n = crew.step = crew.step ? crew.step * 2 : 1;
+	unsigned n = crew.step ? crew.step * 2 : 1;
 	int err = 0;
 
+	n = crew.step = MIN(n, crew.most - crew.size);
 	crew.grown = clock_ns();
 	crew.size += n;
 	mutex_unlock(&crew.lock);
@@ -214,8 +277,8 @@ static void grow(void)
 /* Locked. */
 static void give_job(struct hand *h)
 {
-	h->job = take_due();
 	crew.idle = h->below;
+	take_due(h);
 	pthread_cond_signal(&h->given);
 }
 
@@ -224,11 +287,13 @@ static void keep_crew(void *arg)
 	struct crew_job *job;
 	uint64_t now, grows;
 
+	crew.most = crew_most();
 	mutex_lock(&crew.lock);
 	for (;;) {
+		job = first_due();
 		now = clock_ns();
-		job = first_job();
-		if (!job || job->due > now) {
+		if (!job) {
+			job = first_job();
 			crew.step = 0;
 			keeper_sleep(job ? job->due : CREW_IDLE);
 			continue;
@@ -236,6 +301,8 @@ static void keep_crew(void *arg)
 		grows = MAX(job->due, crew.grown) + GROW_MS * NS_PER_MS;
 		if (crew.idle)
 			give_job(crew.idle);
+		else if (crew.size >= crew.most)
+			keeper_sleep(CREW_IDLE);
 		else if (crew.size > 0 && now < grows)
 			keeper_sleep(grows);
 		else
@@ -268,7 +335,8 @@ int crew_job_init(struct crew_job *job, uint64_t (*run)(struct crew_job *),
 {
 	int err = 0;
 
-	*job = (struct crew_job){ .run = run, .name = name, .due = CREW_IDLE };
+	*job = (struct crew_job){ .run = run, .name = name, .due = CREW_IDLE,
+				  .place = own_place };
 	mutex_lock(&crew.lock);
 	if (!crew.has_keeper)
 		err = start_thread("crew keeper", keep_crew);
@@ -301,6 +369,13 @@ void crew_cancel(struct crew_job *job)
 	while (job->running)
 		pthread_cond_wait(&crew.ended, &crew.lock);
 	mutex_unlock(&crew.lock);
+}
+
+unsigned crew_most(void)
+{
+	uint64_t share = MAX(machine_share()->tasks / 8, LEAST);
+
+	return (unsigned)MIN(share, MOST);
 }
 
 unsigned crew_size(void)

@@ -9,6 +9,10 @@
  * ten seconds (thread_idle_ms) ends.  Where the system refuses a thread, jobs
  * wait for the present ones, and the crew asks again each second.
  *
+ * There are crew_most() threads at most.  Any job gets one of the first
+ * quarter.  The others are for jobs whose place, where they can hang, no job
+ * that runs has: so however many jobs hang at one place, those at others run.
+ *
  * The process has one crew.  The first job starts its keeper, which makes all
  * other threads: that job comes from a thread that acts as no caller, since
  * threads inherit the credentials of their maker.
@@ -25,10 +29,14 @@
 #define CREW_IDLE	UINT64_MAX	/* run it when crew_run() asks for it */
 #define CREW_GONE	UINT64_C(0)	/* it is freed: do not touch it */
 
+
 struct crew_job {
 	/* Returns when to run it again (clock_ns()), or one of the above. */
 	uint64_t	(*run)(struct crew_job *job);
 	const char	*name;		/* of its thread meanwhile */
+	/* Of the file system that it can wait for (mounts_place()), or of what
+	 * else; its owner may change it.  0: it shares none. */
+	_Atomic uint64_t place;
 
 	/* The crew's: */
 	uint64_t	 due;		/* CREW_IDLE: it is not listed */
@@ -37,7 +45,8 @@ struct crew_job {
 	struct cds_list_head link;
 };
 
-/* 0 or -errno: the first job of all found that there can be no keeper. */
+/* 0 or -errno: the first job of all found that there can be no keeper.  The job
+ * has the place of that whose run this is called from, or none. */
 int crew_job_init(struct crew_job *job, uint64_t (*run)(struct crew_job *),
 		  const char *name);
 
@@ -51,5 +60,7 @@ void crew_cancel(struct crew_job *job);
 
 /* The number of threads, without the keeper.  For tests. */
 unsigned crew_size(void);
+/* Its bound: 256, or an eighth of the tasks that the cgroup allows. */
+unsigned crew_most(void);
 
 #endif

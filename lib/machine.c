@@ -21,6 +21,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "lib/mounts.h"
 #include "lib/util.h"
 
 #define PATH_SIZE	4096
@@ -100,30 +101,6 @@ static bool has_word(const char *list, const char *word, size_t len)
 	return false;
 }
 
-static bool is_octal(const char *p)
-{
-	return p[0] >= '0' && p[0] <= '3' && p[1] >= '0' && p[1] <= '7' &&
-	       p[2] >= '0' && p[2] <= '7';
-}
-
-/* mountinfo separates its words by spaces, so it writes a space, tab, newline
- * or backslash of a name as a backslash and three octal digits. */
-static void decode_octal(char *s)
-{
-	char *to = s;
-
-	while (*s) {
-		if (s[0] == '\\' && is_octal(s + 1)) {
-			*to++ = (char)((s[1] - '0') << 6 | (s[2] - '0') << 3 |
-				       (s[3] - '0'));
-			s += 4;
-		} else {
-			*to++ = *s++;
-		}
-	}
-	*to = '\0';
-}
-
 /* True if a line of mountinfo is a mount of the hierarchy with @controllers;
  * sets its place and the cgroup that is its root. */
 static bool parse_mount(char *line, const char *controllers, char *place,
@@ -133,8 +110,8 @@ static bool parse_mount(char *line, const char *controllers, char *place,
 
 	if (sscanf(line, "%*s %*s %*s %4095s %4095s", root, place) != 2)
 		return false;
-	decode_octal(root);
-	decode_octal(place);
+	mounts_decode(root);
+	mounts_decode(place);
 	end = strstr(line, " - ");
 	if (!end || sscanf(end, " - %31s %*s %4095s", type, super) != 2)
 		return false;

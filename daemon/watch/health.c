@@ -11,6 +11,7 @@
 
 #include "lib/clock.h"
 #include "lib/crew.h"
+#include "lib/mounts.h"
 #include "lib/util.h"
 
 #define SLOW_NS		(2 * (uint64_t)NS_PER_S)
@@ -86,6 +87,7 @@ static struct watched *watch_dir(struct health *h, const char *path)
 		free(w);
 		return NULL;
 	}
+	w->job.place = mounts_place(path);
 	pthread_mutex_init(&w->lock, NULL);
 	memcpy(w->path, path, len);
 	cds_list_add_tail(&w->link, &h->dirs);

@@ -2,10 +2,12 @@
 /* The growth of a server: with its work and its machine, not with settings. */
 #include <arpa/inet.h>
 #include <dirent.h>
+#include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -88,8 +90,6 @@ TEST_LOOP(exports_take_no_threads, 0, 2)
 	ck_assert_int_eq(d.status, 0);
 }
 
-/* ---- few descriptors */
-
 static unsigned count_mounted(void)
 {
 	char path[160], line[512];
@@ -105,6 +105,69 @@ static unsigned count_mounted(void)
 	fclose(f);
 	return n;
 }
+
+/* Mounts a file system at @path that answers nothing until the descriptor is
+ * closed.  -1: that may not be. */
+static int mount_hung(const char *path)
+{
+	int fd = open("/dev/fuse", O_RDWR | O_CLOEXEC);
+	char text[80];
+
+	snprintf(text, sizeof(text),
+		 "fd=%d,rootmode=40000,user_id=0,group_id=0", fd);
+	if (fd >= 0 && geteuid() == 0 && unshare(CLONE_NEWNS) == 0 &&
+	    mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
+	    mount("hung", path, "fuse", 0, text) == 0)
+		return fd;
+	if (fd >= 0)
+		close(fd);
+	return -1;
+}
+
+static void add_good(FILE *f, const char *name)
+{
+	char dir[200];
+
+	snprintf(dir, sizeof(dir), "%s/%s", d.dir, name);
+	mkdir(dir, 0755);
+	fprintf(f, "%s 127.0.0.1(rw,insecure)\n", dir);
+}
+
+/* Exports behind them are mounted, at the start and later. */
+TEST(many_exports_of_a_hung_file_system_take_few_threads)
+{
+	const char *const args[] = { "--exports-file", exports, "--pollers",
+				     "1", NULL };
+	FILE *f = fopen(exports, "w");
+	char dir[200];
+	int fd;
+
+	snprintf(dir, sizeof(dir), "%s/hung", d.dir);
+	mkdir(dir, 0755);
+	fd = mount_hung(dir);
+	if (fd < 0) {
+		printf("skipped: may not mount\n");
+		return;
+	}
+	for (unsigned i = 0; i < 3 * MANY; i++)
+		fprintf(f, "%s/%u 127.0.0.1(rw,insecure)\n", dir, i);
+	add_good(f, "good");
+	fflush(f);
+	ck_assert(daemon_start(&d, args));
+	EVENTUALLY(count_mounted() == 1);
+	add_good(f, "better");
+	fclose(f);
+	kill(d.pid, SIGHUP);
+	EVENTUALLY(count_mounted() == 2);
+	ck_assert(daemon_answers(&d));
+	ck_assert_uint_le(threads(), MANY);
+	close(fd);
+	daemon_end(&d, SIGTERM);
+	ck_assert_int_eq(d.status, 0);
+	ck_assert_int_eq(umount2(dir, MNT_DETACH), 0);
+}
+
+/* ---- few descriptors */
 
 static int connect_from(const char *host)
 {

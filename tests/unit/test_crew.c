@@ -86,23 +86,97 @@ TEST(quick_jobs_take_far_fewer_threads_than_they_are)
 	ck_assert_uint_le(crew_size(), MANY / 4);
 }
 
-TEST(however_many_jobs_hang_the_next_one_runs)
+/* Those of one place have a bound, which leaves threads to the others. */
+TEST(however_many_jobs_hang_at_one_place_the_next_one_elsewhere_runs)
+{
+	static struct job jobs[MANY], others[2];
+
+	for (unsigned i = 0; i < MANY; i++) {
+		prepare(&jobs[i], hang);
+		jobs[i].job.place = 1;
+		crew_run(&jobs[i].job);
+	}
+	EVENTUALLY(atomic_load(&ran) == crew_most() / 4);
+	for (unsigned i = 0; i < ARRAY_SIZE(others); i++) {
+		prepare(&others[i], run_quickly);
+		others[i].job.place = i ? 2 : 0;
+		crew_run(&others[i].job);
+		EVENTUALLY(atomic_load(&others[i].runs) == 1);
+	}
+	ck_assert_uint_eq(atomic_load(&ran), crew_most() / 4 + 2);
+	ck_assert_uint_le(crew_size(), crew_most());
+	crew_cancel(&jobs[MANY - 1].job);	/* one that is held */
+	for (unsigned i = 0; i < MANY; i++)
+		sem_post(&gate);
+	EVENTUALLY(atomic_load(&ran) == MANY + 1);
+	for (unsigned i = 0; i < MANY; i++)
+		crew_cancel(&jobs[i].job);
+	ck_assert_uint_eq(atomic_load(&jobs[MANY - 1].runs), 0);
+}
+
+TEST(jobs_that_hang_at_many_places_leave_threads_to_the_next_one)
 {
 	static struct job jobs[MANY], other;
+	unsigned n = crew_most() - 1;
+
+	for (unsigned i = 0; i < n; i++) {
+		prepare(&jobs[i], hang);
+		jobs[i].job.place = 1 + i;
+		crew_run(&jobs[i].job);
+	}
+	EVENTUALLY(atomic_load(&ran) == n);
+	prepare(&other, run_quickly);
+	other.job.place = 1 + n;
+	crew_run(&other.job);
+	EVENTUALLY(atomic_load(&other.runs) == 1);
+	ck_assert_uint_le(crew_size(), crew_most());
+	for (unsigned i = 0; i < n; i++)
+		sem_post(&gate);
+	for (unsigned i = 0; i < n; i++)
+		crew_cancel(&jobs[i].job);
+}
+
+/* Also where no thread is left; the last ones begin as the first ones end. */
+TEST(more_jobs_than_threads_all_run_in_the_end)
+{
+	static struct job jobs[MANY];
+	unsigned most = crew_most();
 
 	for (unsigned i = 0; i < MANY; i++) {
 		prepare(&jobs[i], hang);
 		crew_run(&jobs[i].job);
 	}
-	prepare(&other, run_quickly);
-	crew_run(&other.job);
-	EVENTUALLY(atomic_load(&other.runs) == 1);
-	EVENTUALLY(atomic_load(&ran) == MANY + 1);
-	ck_assert_uint_ge(crew_size(), MANY);
-	for (unsigned i = 0; i < MANY; i++)
+	EVENTUALLY(atomic_load(&ran) == most);
+	ck_assert_uint_eq(crew_size(), most);
+	for (unsigned i = 0; i < MANY; i++) {
 		sem_post(&gate);
+		EVENTUALLY(atomic_load(&ran) >=
+			   MIN(most + i + 1, (unsigned)MANY));
+	}
 	for (unsigned i = 0; i < MANY; i++)
 		crew_cancel(&jobs[i].job);
+}
+
+static struct job made;
+
+static uint64_t make_another(struct crew_job *job)
+{
+	prepare(&made, run_quickly);
+	return run_quickly(job);
+}
+
+TEST(a_job_that_another_makes_has_its_place)
+{
+	struct job maker, later;
+
+	prepare(&maker, make_another);
+	maker.job.place = 7;
+	crew_run(&maker.job);
+	EVENTUALLY(atomic_load(&maker.runs) == 1);
+	crew_cancel(&maker.job);
+	ck_assert_uint_eq(made.job.place, 7);
+	prepare(&later, run_quickly);
+	ck_assert_uint_eq(later.job.place, 0);
 }
 
 /* That quick ones end says nothing of those that hang. */
@@ -113,6 +187,7 @@ TEST(quick_jobs_among_hanging_ones_do_not_delay_the_next_one)
 
 	for (unsigned i = 0; i < MANY; i++) {
 		prepare(&hanging[i], hang);
+		hanging[i].job.place = 1;
 		prepare(&quick[i], run_quickly);
 	}
 	prepare(&other, run_quickly);
@@ -125,9 +200,9 @@ TEST(quick_jobs_among_hanging_ones_do_not_delay_the_next_one)
 	EVENTUALLY(atomic_load(&other.runs) == 1);
 	/* With a thread each 20 ms it would take longer. */
 	ck_assert_uint_lt(clock_ns() - before, MANY * 20 * NS_PER_MS);
-	EVENTUALLY(atomic_load(&ran) == 2 * MANY + 1);
 	for (unsigned i = 0; i < MANY; i++)
 		sem_post(&gate);
+	EVENTUALLY(atomic_load(&ran) == 2 * MANY + 1);
 	for (unsigned i = 0; i < MANY; i++)
 		crew_cancel(&hanging[i].job);
 }

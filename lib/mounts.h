@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* mounts - the kernel's list of mounts, which is read without asking any file
+ * system: one that hangs is in it, too. */
+#ifndef GANNET_LIB_MOUNTS_H
+#define GANNET_LIB_MOUNTS_H
+
+#include <stdint.h>
+
+/* The number of the file system where the absolute @path lies, if no symbolic
+ * link leads elsewhere.  0: there is no list. */
+uint64_t mounts_place(const char *path);
+
+/* The list separates its words by spaces, so it writes a space, tab, newline or
+ * backslash of a name as a backslash and three octal digits.  Puts the names'
+ * own bytes there. */
+void mounts_decode(char *s);
+
+#endif

@@ -46,6 +46,12 @@ struct xdr_view {
 	uint32_t	 len;
 };
 
+/* A view of a string. */
+static inline struct xdr_view xdr_text(const char *s)
+{
+	return (struct xdr_view){ (const uint8_t *)s, (uint32_t)strlen(s) };
+}
+
 /* An input of one piece of memory. */
 static inline void xdr_in_init(struct xdr_in *x, const void *data, size_t len)
 {

@@ -143,10 +143,9 @@ static size_t put_args(const struct nlm_wait *w, uint64_t cookie,
 		       uint8_t *bytes, size_t size)
 {
 	const struct nlm_owner *o = w->owner;
-	const char *name = o->host->name;
 	const struct nlm_args a = {
 		.cookie = { (const uint8_t *)&cookie, sizeof(cookie) },
-		.name = { (const uint8_t *)name, (uint32_t)strlen(name) },
+		.name = xdr_text(o->host->name),
 		.fh = { w->fh, w->fh_len },
 		.oh = { o->oh, o->oh_len },
 		.svid = o->svid, .off = w->off, .len = w->len,
@@ -155,7 +154,7 @@ static size_t put_args(const struct nlm_wait *w, uint64_t cookie,
 	struct xdr_out x;
 
 	xdr_out_init(&x, bytes, size);
-	nlm_put_granted(&x, &a, w->vers == 4);
+	nlm_put_args(&x, &a, NLM_GRANTED, w->vers == 4);
 	return xdr_out_len(&x);
 }
 

@@ -6,74 +6,9 @@
 #include <stdatomic.h>
 
 #include "nlm/nlm.h"
-#include "nlm/proto.h"
 #include "nlm/table.h"
 
-/* Arguments.  Views lie in the call and are valid while it lives.  All that
- * name a file begin with struct nlm_args. */
-
-struct nlm_args {			/* TEST LOCK CANCEL UNLOCK GRANTED */
-	struct xdr_view	 cookie;
-	struct xdr_view	 name;
-	struct xdr_view	 fh;
-	struct xdr_view	 oh;
-	uint32_t	 svid;
-	uint64_t	 off;
-	uint64_t	 len;		/* 0: to the end */
-	bool		 block;
-	bool		 exclusive;
-	bool		 reclaim;
-	uint32_t	 state;
-	uint32_t	 mode;		/* SHARE, UNSHARE */
-	uint32_t	 access;
-};
-
-struct nlm_res_args {			/* GRANTED_RES */
-	struct xdr_view	 cookie;
-	uint32_t	 status;
-};
-
-struct nlm_notify_args {		/* SM_NOTIFY, FREE_ALL */
-	struct xdr_view	 name;
-	uint32_t	 state;
-};
-
-/* Results. */
-struct nlm_res {
-	enum nlm_status	 status;
-	struct xdr_view	 cookie;	/* as it came */
-	/* TEST that is denied: the holder. */
-	bool		 exclusive;
-	uint32_t	 svid;
-	uint64_t	 off;
-	uint64_t	 len;
-	uint32_t	 oh_len;
-	uint8_t		 oh[NLM_OBJ_MAX];
-};
-
-/* codec.c: pure.  The arguments and results of versions 1 and 3 ("1") and of
- * version 4. */
-#define NLM_GET(name) \
-	bool nlm_get_##name##1(struct xdr_in *x, void *args); \
-	bool nlm_get_##name##4(struct xdr_in *x, void *args)
-NLM_GET(test);				/* GRANTED, too */
-NLM_GET(lock);
-NLM_GET(cancel);
-NLM_GET(unlock);
-bool nlm_get_share(struct xdr_in *x, void *args);
-bool nlm_get_res(struct xdr_in *x, void *args);
-bool nlm_get_notify(struct xdr_in *x, void *args);
-bool nlm_get_free_all(struct xdr_in *x, void *args);
-void nlm_put_test1(struct xdr_out *x, const void *res);
-void nlm_put_test4(struct xdr_out *x, const void *res);
-void nlm_put_res1(struct xdr_out *x, const void *res);
-void nlm_put_res4(struct xdr_out *x, const void *res);
-void nlm_put_share1(struct xdr_out *x, const void *res);
-void nlm_put_share4(struct xdr_out *x, const void *res);
-/* The arguments of GRANTED. */
-void nlm_put_granted(struct xdr_out *x, const struct nlm_args *a, bool wide);
-/* The status that versions 1 and 3 have for it. */
-enum nlm_status nlm_status1(enum nlm_status s);
+/* status.c: pure */
 /* The bytes that are meant; -EFBIG. */
 int nlm_span_of(const struct nlm_args *a, struct nlm_span *at);
 /* The status for 0 or -errno. */

@@ -30,10 +30,9 @@
 #include "nlm/tree.h"
 #include "rpc/rpc.h"
 #include "rpc/work.h"
+#include "wire/nlm.h"
 
 #define NLM_NAME_MAX	255	/* of caller_name */
-#define NLM_OBJ_MAX	256	/* of cookies and owners' handles */
-#define NLM_FH_MAX	64	/* of filehandles */
 
 struct nlm_range {
 	struct nlm_span		 at;

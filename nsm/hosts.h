@@ -25,8 +25,8 @@
 
 #include <urcu/list.h>
 
-#include "nsm/proto.h"
 #include "rpc/host.h"
+#include "wire/nsm.h"
 
 #define NSM_NAME_MAX	255
 #define NSM_BOOT_MAX	64

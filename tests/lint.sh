@@ -18,7 +18,7 @@ nfs3 lib rpc vfs exports
 mountd lib rpc vfs exports
 rquota lib rpc vfs exports
 nsm lib wire rpc transport
-nlm lib rpc vfs exports
+nlm lib wire rpc vfs exports
 portmap lib wire rpc transport
 daemon lib wire transport vfs exports rpc nfs3 mountd rquota nlm nsm portmap
 tools lib wire transport'

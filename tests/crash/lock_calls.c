@@ -8,14 +8,14 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "nlm/proto.h"
 #include "tests/unit/runner.h"
 #include "wire/getport.h"
 #include "wire/header.h"
+#include "wire/nlm.h"
+#include "wire/nsm.h"
 #include "wire/record.h"
 
 #define NSM_PROGRAM	100024u
-#define SM_NOTIFY	6u
 #define SVID		100u		/* of the first owner */
 
 /* ---- messages */
@@ -61,61 +61,34 @@ static void send_to_server(const struct lw_client *c, struct letter *l)
 
 /* ---- what owners ask for */
 
-static void put_range(struct xdr_out *x, const struct lm_op *op, bool wide)
+static struct xdr_view text_of(char text[16], char kind, unsigned number)
 {
-	uint64_t off = op->first * LW_SCALE;
-	uint64_t len = (op->last - op->first + 1) * LW_SCALE;
-
-	if (op->last == LM_BYTES - 1)
-		len = 0;
-	if (wide) {
-		xdr_put_u64(x, off);
-		xdr_put_u64(x, len);
-	} else {
-		xdr_put_u32(x, (uint32_t)off);
-		xdr_put_u32(x, (uint32_t)len);
-	}
+	snprintf(text, 16, "%c%u", kind, number);
+	return xdr_text(text);
 }
 
-static void put_owner(struct lock_wire *w, struct xdr_out *x, unsigned i)
-{
-	const struct lm_owner *o = &w->m->owner[i];
-	const struct model_fh *fh = &w->fh[o->op.file];
-	char text[16];
-
-	snprintf(text, sizeof(text), "c%u", o->host);
-	xdr_put_string(x, text);
-	xdr_put_opaque(x, fh->data, fh->len);
-	snprintf(text, sizeof(text), "o%u", i);
-	xdr_put_string(x, text);
-}
-
-static void put_args(struct lock_wire *w, struct xdr_out *x, unsigned i)
+static void put_args(struct lock_wire *w, struct xdr_out *x, unsigned i,
+		     uint32_t proc)
 {
 	const struct lm_owner *o = &w->m->owner[i];
 	const struct lw_client *c = &w->client[o->host];
 	const struct lm_op *op = &o->op;
+	const struct model_fh *fh = &w->fh[op->file];
 	const uint32_t cookie[] = { i, w->sent[i].seq };
-	bool locks = op->kind == LM_LOCK || op->kind == LM_NM_LOCK;
+	char name[16], oh[16];
+	const struct nlm_args a = {
+		.cookie = { (const uint8_t *)cookie, sizeof(cookie) },
+		.name = text_of(name, 'c', o->host),
+		.fh = { fh->data, fh->len }, .oh = text_of(oh, 'o', i),
+		.svid = SVID + i, .off = op->first * LW_SCALE,
+		.len = op->last == LM_BYTES - 1 ? 0 :
+		       (op->last - op->first + 1) * LW_SCALE,
+		.block = op->block, .exclusive = op->exclusive,
+		.reclaim = op->reclaim, .state = c->state,
+		.mode = op->mode, .access = op->access,
+	};
 
-	xdr_put_opaque(x, cookie, sizeof(cookie));
-	if (locks || op->kind == LM_CANCEL)
-		xdr_put_bool(x, op->block);
-	if (locks || op->kind == LM_CANCEL || op->kind == LM_TEST)
-		xdr_put_bool(x, op->exclusive);
-	put_owner(w, x, i);
-	if (op->kind == LM_SHARE || op->kind == LM_UNSHARE) {
-		xdr_put_u32(x, op->mode);
-		xdr_put_u32(x, op->access);
-		xdr_put_bool(x, op->reclaim);
-		return;
-	}
-	xdr_put_u32(x, SVID + i);
-	put_range(x, op, c->vers == 4);
-	if (locks) {
-		xdr_put_bool(x, op->reclaim);
-		xdr_put_u32(x, c->state);
-	}
+	nlm_put_args(x, &a, proc, c->vers == 4);
 }
 
 static uint32_t proc_of(const struct lw_client *c, const struct lm_op *op)
@@ -145,7 +118,7 @@ void lw_send(struct lock_wire *w, unsigned i)
 	w->sent[i].sent_ms = runner_now_ms();
 	lm_begin(w->m, o);
 	begin_call(w, &l, w->sent[i].xid, proc);
-	put_args(w, &l.x, i);
+	put_args(w, &l.x, i, proc[2]);
 	send_to_server(c, &l);
 	/* As a client does that has not heard for a while. */
 	if (c->udp && !c->by_message && w->seq % 8 == 0)
@@ -188,29 +161,27 @@ static enum lm_when when_of(const struct lock_wire *w, unsigned i)
 
 static void check_holder(struct lock_wire *w, unsigned i, struct xdr_in *x)
 {
+	const struct lw_client *c = &w->client[w->m->owner[i].host];
 	struct lm_owner *holder = NULL;
+	struct nlm_args h = { 0 };
 	struct xdr_view oh;
 	char name[16];
-	uint32_t svid;
 
-	xdr_get_bool(x);
-	svid = xdr_get_u32(x) - SVID;
-	oh = xdr_get_opaque(x, 64);
-	snprintf(name, sizeof(name), "o%u", svid);
-	if (svid < LM_OWNERS && oh.len == strlen(name) &&
-	    memcmp(oh.data, name, oh.len) == 0)
-		holder = &w->m->owner[svid];
+	if (!nlm_get_holder(x, &h, c->vers == 4))
+		lm_defect(w->m, "a short answer");
+	oh = text_of(name, 'o', h.svid - SVID);
+	if (h.svid - SVID < LM_OWNERS && h.oh.len == oh.len &&
+	    memcmp(h.oh.data, oh.data, oh.len) == 0)
+		holder = &w->m->owner[h.svid - SVID];
 	lm_told_holder(w->m, &w->m->owner[i], holder);
 }
 
-/* The results of owner @i's request, behind the cookie. */
-static void take_result(struct lock_wire *w, unsigned i, struct xdr_in *x)
+/* The results of owner @i's request, behind the status. */
+static void take_result(struct lock_wire *w, unsigned i, uint32_t status,
+			struct xdr_in *x)
 {
 	struct lm_owner *o = &w->m->owner[i];
-	uint32_t status = xdr_get_u32(x);
 
-	if (!xdr_ok(x))
-		lm_defect(w->m, "a short answer");
 	if (o->op.kind == LM_TEST && status == NLM4_DENIED)
 		check_holder(w, i, x);
 	w->sent[i].xid = 0;
@@ -246,6 +217,7 @@ static void take_host_reply(struct lock_wire *w, unsigned host, uint32_t xid)
 void lc_take_reply(struct lock_wire *w, const struct lw_client *c,
 		   const uint8_t *data, size_t len)
 {
+	struct nlm_res_args res;
 	struct xdr_in x;
 	uint32_t xid, i;
 
@@ -263,9 +235,11 @@ void lc_take_reply(struct lock_wire *w, const struct lw_client *c,
 	if (w->sent[i].xid != xid || !w->m->owner[i].busy ||
 	    proc_of(c, &w->m->owner[i].op) - NLM_TEST_MSG < 5)
 		return;
-	if (owner_of(w, xdr_get_opaque(&x, 64)) != i)
+	if (!nlm_get_res(&x, &res))
+		lm_defect(w->m, "a short answer");
+	if (owner_of(w, res.cookie) != i)
 		lm_defect(w->m, "a foreign cookie");
-	take_result(w, i, &x);
+	take_result(w, i, res.status, &x);
 }
 
 /* ---- the server's calls */
@@ -283,39 +257,30 @@ static unsigned file_of(const struct lock_wire *w, struct xdr_view fh)
 
 /* Returns the status to answer. */
 static uint32_t take_granted(struct lock_wire *w, unsigned host,
-			     struct xdr_in *x)
+			     const struct nlm_args *a)
 {
-	bool wide = w->client[host].vers == 4;
-	struct lm_op op = { .exclusive = xdr_get_bool(x) };
-	uint64_t off, len;
-	uint32_t svid;
+	struct lm_op op = { .exclusive = a->exclusive,
+			    .file = file_of(w, a->fh) };
+	uint32_t i = a->svid - SVID;
 
-	xdr_get_opaque(x, 255);
-	op.file = file_of(w, xdr_get_opaque(x, 64));
-	xdr_get_opaque(x, 255);
-	svid = xdr_get_u32(x) - SVID;
-	off = wide ? xdr_get_u64(x) : xdr_get_u32(x);
-	len = wide ? xdr_get_u64(x) : xdr_get_u32(x);
-	if (!xdr_ok(x) || svid >= LM_OWNERS || op.file == LM_FILES ||
-	    w->m->owner[svid].host != host)
+	if (i >= LM_OWNERS || op.file == LM_FILES ||
+	    w->m->owner[i].host != host)
 		lm_defect(w->m, "a call-back for nobody");
-	op.first = (unsigned)(off / LW_SCALE);
-	op.last = len ? op.first + (unsigned)(len / LW_SCALE) - 1 :
-			LM_BYTES - 1;
-	return lm_called_back(w->m, &w->m->owner[svid], &op,
-			      model_random() % 8);
+	op.first = (unsigned)(a->off / LW_SCALE);
+	op.last = a->len ? op.first + (unsigned)(a->len / LW_SCALE) - 1 :
+			   LM_BYTES - 1;
+	return lm_called_back(w->m, &w->m->owner[i], &op, model_random() % 8);
 }
 
 static void answer_by_message(struct lock_wire *w, unsigned host,
-			      struct xdr_view cookie, uint32_t status)
+			      const struct nlm_res *answer)
 {
 	const struct lw_client *c = &w->client[host];
 	const uint32_t proc[] = { NLM_PROGRAM, c->vers, NLM_GRANTED_RES };
 	struct letter l;
 
 	begin_call(w, &l, ++w->seq << 5 | 31, proc);
-	xdr_put_opaque(&l.x, cookie.data, cookie.len);
-	xdr_put_u32(&l.x, status);
+	nlm_put_res4(&l.x, answer);
 	if (c->s.fd >= 0)
 		send_to_server(c, &l);
 }
@@ -323,32 +288,38 @@ static void answer_by_message(struct lock_wire *w, unsigned host,
 static void take_nlm(struct lock_wire *w, unsigned host, uint32_t proc,
 		     struct xdr_in *x, struct letter *l)
 {
-	struct xdr_view cookie = xdr_get_opaque(x, 64);
-	uint32_t status;
+	bool wide = w->client[host].vers == 4;
+	struct nlm_res answer = { 0 };
+	struct nlm_res_args res;
+	struct nlm_args a;
 	unsigned i;
 
 	if (proc >= NLM_TEST_RES && proc <= NLM_UNLOCK_RES) {
-		i = owner_of(w, cookie);
+		if (!nlm_get_res(x, &res))
+			lm_defect(w->m, "a short answer");
+		i = owner_of(w, res.cookie);
 		if (i < LM_OWNERS && w->m->owner[i].host == host)
-			take_result(w, i, x);
+			take_result(w, i, res.status, x);
 		return;
 	}
-	status = take_granted(w, host, x);
-	if (proc == NLM_GRANTED_MSG) {
-		answer_by_message(w, host, cookie, status);
-		return;
-	}
-	xdr_put_opaque(&l->x, cookie.data, cookie.len);
-	xdr_put_u32(&l->x, status);
+	if (!(wide ? nlm_get_test4 : nlm_get_test1)(x, &a))
+		lm_defect(w->m, "a short call-back");
+	answer.cookie = a.cookie;
+	answer.status = take_granted(w, host, &a);
+	if (proc == NLM_GRANTED_MSG)
+		answer_by_message(w, host, &answer);
+	else
+		nlm_put_res4(&l->x, &answer);
 }
 
 static void take_notify(struct lock_wire *w, unsigned host, struct xdr_in *x)
 {
 	struct lw_client *c = &w->client[host];
+	struct sm_args a = { 0 };
 	uint32_t state;
 
-	xdr_get_opaque(x, 255);
-	state = xdr_get_u32(x);
+	sm_get_notify(x, &a);
+	state = a.state;
 	lm_step(w->m, "host %u is told of state %u", host, state);
 	if (state % 2 == 0 || state < c->told)
 		lm_defect(w->m, "a state that is even or old");

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "lib/util.h"
-#include "nlm/proto.h"
+#include "wire/nlm.h"
 
 static unsigned index_of(const struct lockers *m, const struct lm_owner *o)
 {

@@ -13,11 +13,11 @@
 #include <sys/wait.h>
 
 #include "lib/util.h"
-#include "nlm/proto.h"
 #include "tests/crash/crash.h"
 #include "tests/crash/lock_wire.h"
 #include "tests/server/doors.h"
 #include "tests/unit/runner.h"
+#include "wire/nlm.h"
 
 #define KILLS		20u
 #define OPERATIONS	20000u

@@ -18,17 +18,18 @@ enum { LOG_LEVEL_INFO, LOG_LEVEL_WARN };
 #include "lib/xdr.c"
 #include "transport/addr.c"
 
-#include "nlm/codec.c"
 #include "nlm/file.c"
 #include "nlm/grant.c"
 #include "nlm/lock.c"
 #include "nlm/op.c"
 #include "nlm/ranges.c"
 #include "nlm/ready.c"
+#include "nlm/status.c"
 #include "nlm/table.c"
 #include "nlm/tree.c"
 #include "nlm/wait.c"
 #include "nlm/who.c"
+#include "wire/nlm.c"
 
 #define OWNERS	2
 #define BYTES	2

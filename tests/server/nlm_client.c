@@ -10,6 +10,7 @@
 #include "tests/unit/runner.h"
 #include "transport/stream/stream.h"
 #include "wire/getport.h"
+#include "wire/header.h"
 
 #define MAX_ARGS	1024u
 
@@ -31,60 +32,34 @@ static struct nlm_came came[NLM_CAME_MAX];
 static unsigned ncame;
 static uint64_t last_cookie;
 
-struct came_args {
-	struct xdr_view cookie;
-	uint32_t svid, status;
-	uint64_t off, len;
+union came_args {
+	struct nlm_args granted;
+	struct nlm_res_args res;
 };
-
-static bool get_granted(struct xdr_in *x, struct came_args *a, bool wide)
-{
-	a->cookie = xdr_get_opaque(x, 1024);
-	xdr_get_bool(x);
-	xdr_get_opaque(x, 1024);
-	xdr_get_opaque(x, 64);
-	xdr_get_opaque(x, 1024);
-	a->svid = xdr_get_u32(x);
-	a->off = wide ? xdr_get_u64(x) : xdr_get_u32(x);
-	a->len = wide ? xdr_get_u64(x) : xdr_get_u32(x);
-	a->status = 0;
-	return xdr_ok(x) && xdr_left(x) == 0;
-}
-
-static bool get_granted1(struct xdr_in *x, void *args)
-{
-	return get_granted(x, args, false);
-}
-
-static bool get_granted4(struct xdr_in *x, void *args)
-{
-	return get_granted(x, args, true);
-}
-
-static bool get_result(struct xdr_in *x, void *args)
-{
-	struct came_args *a = args;
-
-	*a = (struct came_args){ .cookie = xdr_get_opaque(x, 1024) };
-	a->status = xdr_get_u32(x);
-	return xdr_ok(x);
-}
 
 static int note_call(struct rpc_call *call)
 {
-	const struct came_args *a = rpc_args(call);
+	const union came_args *a = rpc_args(call);
+	struct xdr_view cookie = a->granted.cookie;	/* first in both */
+	struct nlm_came *c;
 
 	pthread_mutex_lock(&lock);
 	ck_assert_uint_lt(ncame, NLM_CAME_MAX);
-	came[ncame++] = (struct nlm_came){
+	c = &came[ncame++];
+	*c = (struct nlm_came){
 		.vers = call->version->vers, .proc = call->procnum,
-		.svid = a->svid, .off = a->off, .len = a->len,
-		.status = a->status,
 		.from = xprt_addr_host(rpc_call_peer(call)).s6_addr[15],
 	};
-	if (a->cookie.len == sizeof(last_cookie)) {
-		memcpy(&last_cookie, a->cookie.data, a->cookie.len);
-		came[ncame - 1].cookie = last_cookie;
+	if (call->procnum >= NLM_TEST_RES) {
+		c->status = a->res.status;
+	} else {
+		c->svid = a->granted.svid;
+		c->off = a->granted.off;
+		c->len = a->granted.len;
+	}
+	if (cookie.len == sizeof(last_cookie)) {
+		memcpy(&last_cookie, cookie.data, cookie.len);
+		c->cookie = last_cookie;
 	}
 	pthread_mutex_unlock(&lock);
 	*(uint32_t *)rpc_res(call) = nlmc_answer;
@@ -123,14 +98,14 @@ static void put_port(struct xdr_out *x, const void *res)
 #define CAME(n, get, put) { \
 	.name = n, .decode = get, .encode = put, .steps = { note_call }, \
 	.end = end_call, \
-	.args_size = sizeof(struct came_args), .res_size = 4 }
+	.args_size = sizeof(union came_args), .res_size = 4 }
 #define MANAGER(v) { \
-	[NLM_GRANTED] = CAME("GRANTED", get_granted##v, put_granted), \
-	[NLM_GRANTED_MSG] = CAME("GRANTED_MSG", get_granted##v, NULL), \
-	[NLM_TEST_RES] = CAME("TEST_RES", get_result, NULL), \
-	[NLM_LOCK_RES] = CAME("LOCK_RES", get_result, NULL), \
-	[NLM_CANCEL_RES] = CAME("CANCEL_RES", get_result, NULL), \
-	[NLM_UNLOCK_RES] = CAME("UNLOCK_RES", get_result, NULL), \
+	[NLM_GRANTED] = CAME("GRANTED", nlm_get_test##v, put_granted), \
+	[NLM_GRANTED_MSG] = CAME("GRANTED_MSG", nlm_get_test##v, NULL), \
+	[NLM_TEST_RES] = CAME("TEST_RES", nlm_get_res, NULL), \
+	[NLM_LOCK_RES] = CAME("LOCK_RES", nlm_get_res, NULL), \
+	[NLM_CANCEL_RES] = CAME("CANCEL_RES", nlm_get_res, NULL), \
+	[NLM_UNLOCK_RES] = CAME("UNLOCK_RES", nlm_get_res, NULL), \
 	}
 
 static const struct rpc_proc manager1[16] = MANAGER(1);
@@ -311,25 +286,23 @@ struct answer {
 static void answer_came(void *arg, int err, struct xdr_in *x)
 {
 	struct answer *a = arg;
-	bool wide = a->vers == 4;
+	struct nlm_res_args res;
+	struct nlm_args h = { 0 };
 
 	a->err = err;
 	if (err == 0 && !a->is_message) {
-		struct xdr_view cookie = xdr_get_opaque(x, 1024);
-
-		if (cookie.len != 3 || memcmp(cookie.data, "abc", 3) != 0)
+		if (!nlm_get_res(x, &res) || res.cookie.len != 3 ||
+		    memcmp(res.cookie.data, "abc", 3) != 0)
 			a->err = -EPROTO;
-		a->status = xdr_get_u32(x);
+		a->status = res.status;
 	}
 	if (a->err == 0 && a->proc == NLM_TEST && a->status == NLM4_DENIED) {
-		a->holder.bytes.exclusive = xdr_get_bool(x);
-		a->holder.svid = xdr_get_u32(x);
-		xdr_get_opaque(x, 1024);
-		a->holder.bytes.off = wide ? xdr_get_u64(x) : xdr_get_u32(x);
-		a->holder.bytes.len = wide ? xdr_get_u64(x) : xdr_get_u32(x);
+		if (!nlm_get_holder(x, &h, a->vers == 4))
+			a->err = -EPROTO;
+		a->holder = (struct nlm_holder){
+			{ h.off, h.len, h.exclusive }, h.svid
+		};
 	}
-	if (a->err == 0 && !xdr_ok(x))
-		a->err = -EPROTO;
 	sem_post(&a->done);
 }
 
@@ -367,90 +340,57 @@ static uint32_t send_call(const struct nlm_process *p, struct answer *a)
 	return a->status;
 }
 
-static void begin_args(void)
-{
-	xdr_out_init(&args, bytes, sizeof(bytes));
-	xdr_put_opaque(&args, "abc", 3);	/* the cookie */
-}
-
-static void put_file(const struct nlm_process *p)
+/* The arguments of @proc; @p and @b alone make those of most procedures. */
+static void put_args(const struct nlm_process *p, uint32_t proc,
+		     struct nlm_bytes b, struct nlm_args a)
 {
 	char oh[32];
-	int len = snprintf(oh, sizeof(oh), "%u@%s", p->svid, p->host);
 
-	xdr_put_opaque(&args, p->host, (uint32_t)strlen(p->host));
-	xdr_put_opaque(&args, p->fh.data.data_val, p->fh.data.data_len);
-	xdr_put_opaque(&args, oh, (uint32_t)len);
+	snprintf(oh, sizeof(oh), "%u@%s", p->svid, p->host);
+	a.cookie = xdr_text("abc");
+	a.name = xdr_text(p->host);
+	a.fh = (struct xdr_view){ (const uint8_t *)p->fh.data.data_val,
+				  p->fh.data.data_len };
+	a.oh = xdr_text(oh);
+	a.svid = p->svid;
+	a.off = b.off;
+	a.len = b.len;
+	a.exclusive = b.exclusive;
+	a.state = 7;
+	xdr_out_init(&args, bytes, sizeof(bytes));
+	nlm_put_args(&args, &a, proc, p->vers == 4);
 }
 
-static void put_lock(const struct nlm_process *p, struct nlm_bytes b)
+static uint32_t call_with(const struct nlm_process *p, uint32_t proc,
+			  struct nlm_bytes b, struct nlm_args a)
 {
-	put_file(p);
-	xdr_put_u32(&args, p->svid);
-	if (p->vers == 4) {
-		xdr_put_u64(&args, b.off);
-		xdr_put_u64(&args, b.len);
-	} else {
-		xdr_put_u32(&args, (uint32_t)b.off);
-		xdr_put_u32(&args, (uint32_t)b.len);
-	}
-}
-
-static void put_lock_args(const struct nlm_process *p, struct nlm_bytes b,
-			  bool block, bool reclaim)
-{
-	begin_args();
-	xdr_put_bool(&args, block);
-	xdr_put_bool(&args, b.exclusive);
-	put_lock(p, b);
-	xdr_put_bool(&args, reclaim);
-	xdr_put_u32(&args, 7);			/* the state */
+	put_args(p, proc, b, a);
+	return send_call(p, &(struct answer){ .proc = proc });
 }
 
 uint32_t nlmc_lock(const struct nlm_process *p, struct nlm_bytes b, bool block)
 {
-	put_lock_args(p, b, block, false);
-	return send_call(p, &(struct answer){ .proc = NLM_LOCK });
+	return call_with(p, NLM_LOCK, b, (struct nlm_args){ .block = block });
 }
 
 uint32_t nlmc_reclaim(const struct nlm_process *p, struct nlm_bytes b)
 {
-	put_lock_args(p, b, false, true);
-	return send_call(p, &(struct answer){ .proc = NLM_LOCK });
+	return call_with(p, NLM_LOCK, b, (struct nlm_args){ .reclaim = true });
 }
 
 uint32_t nlmc_lock_unwatched(const struct nlm_process *p, struct nlm_bytes b)
 {
-	put_lock_args(p, b, false, false);
-	return send_call(p, &(struct answer){ .proc = NLM_NM_LOCK });
+	return call_with(p, NLM_NM_LOCK, b, (struct nlm_args){ 0 });
 }
 
 uint32_t nlmc_unlock(const struct nlm_process *p, struct nlm_bytes b)
 {
-	begin_args();
-	put_lock(p, b);
-	return send_call(p, &(struct answer){ .proc = NLM_UNLOCK });
-}
-
-static void put_cancel(const struct nlm_process *p, struct nlm_bytes b)
-{
-	begin_args();
-	xdr_put_bool(&args, true);
-	xdr_put_bool(&args, b.exclusive);
-	put_lock(p, b);
+	return call_with(p, NLM_UNLOCK, b, (struct nlm_args){ 0 });
 }
 
 uint32_t nlmc_cancel(const struct nlm_process *p, struct nlm_bytes b)
 {
-	put_cancel(p, b);
-	return send_call(p, &(struct answer){ .proc = NLM_CANCEL });
-}
-
-static void put_test(const struct nlm_process *p, struct nlm_bytes b)
-{
-	begin_args();
-	xdr_put_bool(&args, b.exclusive);
-	put_lock(p, b);
+	return call_with(p, NLM_CANCEL, b, (struct nlm_args){ .block = true });
 }
 
 uint32_t nlmc_test(const struct nlm_process *p, struct nlm_bytes b,
@@ -458,7 +398,7 @@ uint32_t nlmc_test(const struct nlm_process *p, struct nlm_bytes b,
 {
 	struct answer a = { .proc = NLM_TEST };
 
-	put_test(p, b);
+	put_args(p, NLM_TEST, b, (struct nlm_args){ 0 });
 	send_call(p, &a);
 	if (out)
 		*out = a.holder;
@@ -467,30 +407,20 @@ uint32_t nlmc_test(const struct nlm_process *p, struct nlm_bytes b,
 
 uint32_t nlmc_granted(const struct nlm_process *p, struct nlm_bytes b)
 {
-	put_test(p, b);
-	return send_call(p, &(struct answer){ .proc = NLM_GRANTED });
-}
-
-static uint32_t share_call(const struct nlm_process *p, uint32_t proc,
-			   uint32_t mode, uint32_t access)
-{
-	begin_args();
-	put_file(p);
-	xdr_put_u32(&args, mode);
-	xdr_put_u32(&args, access);
-	xdr_put_bool(&args, false);
-	return send_call(p, &(struct answer){ .proc = proc });
+	return call_with(p, NLM_GRANTED, b, (struct nlm_args){ 0 });
 }
 
 uint32_t nlmc_share(const struct nlm_process *p, uint32_t mode,
 		    uint32_t access)
 {
-	return share_call(p, NLM_SHARE, mode, access);
+	return call_with(p, NLM_SHARE, (struct nlm_bytes){ 0 },
+			 (struct nlm_args){ .mode = mode, .access = access });
 }
 
 uint32_t nlmc_unshare(const struct nlm_process *p)
 {
-	return share_call(p, NLM_UNSHARE, 0, 0);
+	return call_with(p, NLM_UNSHARE, (struct nlm_bytes){ 0 },
+			 (struct nlm_args){ 0 });
 }
 
 static void send_void(const struct nlm_process *p, uint32_t proc)
@@ -516,13 +446,11 @@ void nlmc_restarted(const char *host, uint32_t state)
 
 static void put_notify_call(const char *host)
 {
-	static const uint32_t header[] = {
-		4711, 0, 2, NLM_PROGRAM, 4, NLM_SM_NOTIFY, 0, 0, 0, 0,
-	};
+	const struct rpc_header h = { .xid = 4711, .prog = NLM_PROGRAM,
+				      .vers = 4, .proc = NLM_SM_NOTIFY };
 
 	xdr_out_init(&args, bytes, sizeof(bytes));
-	for (unsigned i = 0; i < ARRAY_SIZE(header); i++)
-		xdr_put_u32(&args, header[i]);
+	rpc_header_call(&args, &h, NULL);
 	xdr_put_opaque(&args, host, (uint32_t)strlen(host));
 	xdr_put_u32(&args, 9);
 	xdr_put_fixed(&args, "0123456789abcdef", NLM_NOTIFY_PRIV);
@@ -551,16 +479,8 @@ bool nlmc_notify(const char *host, bool reserved)
 void nlmc_message(const struct nlm_process *p, uint32_t proc,
 		  struct nlm_bytes b, bool block)
 {
-	if (proc == NLM_TEST_MSG) {
-		put_test(p, b);
-	} else if (proc == NLM_LOCK_MSG) {
-		put_lock_args(p, b, block, false);
-	} else if (proc == NLM_CANCEL_MSG) {
-		put_cancel(p, b);
-	} else {
-		begin_args();
-		put_lock(p, b);
-	}
+	put_args(p, proc, b, (struct nlm_args){
+		.block = block || proc == NLM_CANCEL_MSG });
 	send_void(p, proc);
 }
 

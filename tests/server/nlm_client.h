@@ -6,9 +6,9 @@
 #ifndef GANNET_TESTS_SERVER_NLM_CLIENT_H
 #define GANNET_TESTS_SERVER_NLM_CLIENT_H
 
-#include "nlm/proto.h"
 #include "rpc/client.h"
 #include "tests/server/nfs_client.h"
+#include "wire/nlm.h"
 
 /* A process of a client that locks one file. */
 struct nlm_process {

@@ -17,68 +17,44 @@ void nlmr_start(const struct harness_config *config)
 	nlmr.fd = daemon_connect(srv.port);
 }
 
-/* The call @xid of version 4, up to its arguments. */
-static void begin_call(struct xdr_out *x, uint8_t bytes[512], uint32_t xid,
-		       uint32_t proc)
+/* Sends the call @xid of version 4. */
+static void send_call(uint32_t xid, uint32_t proc, uint32_t host,
+		      struct nlm_args a)
 {
 	const struct rpc_header h = { .xid = xid, .prog = NLM_PROGRAM,
 				      .vers = 4, .proc = proc };
-
-	record_call(x, bytes, 512, &h);
-	xdr_put_opaque(x, "abc", 3);
-}
-
-static void put_owner(struct xdr_out *x, uint32_t host)
-{
+	uint8_t bytes[512];
+	struct xdr_out x;
 	char name[16];
 
 	snprintf(name, sizeof(name), "new%u", host);
-	xdr_put_string(x, name);
-	xdr_put_opaque(x, nlmr.file.data.data_val, nlmr.file.data.data_len);
-	xdr_put_string(x, "an owner");
+	a.cookie = xdr_text("abc");
+	a.name = xdr_text(name);
+	a.fh = (struct xdr_view){ (const uint8_t *)nlmr.file.data.data_val,
+				  nlmr.file.data.data_len };
+	a.oh = xdr_text("an owner");
+	record_call(&x, bytes, sizeof(bytes), &h);
+	nlm_put_args(&x, &a, proc, true);
+	ck_assert(record_post(nlmr.fd, &x));
 }
 
 void nlmr_lock(uint32_t host, uint32_t number)
 {
-	uint8_t bytes[512];
-	struct xdr_out x;
-
-	begin_call(&x, bytes, number, NLM_LOCK);
-	xdr_put_bool(&x, nlmr.blocks);
-	xdr_put_bool(&x, true);
-	put_owner(&x, host);
-	xdr_put_u32(&x, number);
-	xdr_put_u64(&x, number);
-	xdr_put_u64(&x, 1);
-	xdr_put_bool(&x, false);
-	xdr_put_u32(&x, 1);
-	ck_assert(record_post(nlmr.fd, &x));
+	send_call(number, NLM_LOCK, host, (struct nlm_args){
+		.block = nlmr.blocks, .exclusive = true, .svid = number,
+		.off = number, .len = 1, .state = 1 });
 }
 
 void nlmr_unlock(uint32_t host, uint32_t number)
 {
-	uint8_t bytes[512];
-	struct xdr_out x;
-
-	begin_call(&x, bytes, number + 100, NLM_UNLOCK);
-	put_owner(&x, host);
-	xdr_put_u32(&x, number);
-	xdr_put_u64(&x, number);
-	xdr_put_u64(&x, 1);
-	ck_assert(record_post(nlmr.fd, &x));
+	send_call(number + 100, NLM_UNLOCK, host, (struct nlm_args){
+		.svid = number, .off = number, .len = 1 });
 }
 
 void nlmr_share(uint32_t host)
 {
-	uint8_t bytes[512];
-	struct xdr_out x;
-
-	begin_call(&x, bytes, host, NLM_SHARE);
-	put_owner(&x, host);
-	xdr_put_u32(&x, 1);
-	xdr_put_u32(&x, 1);
-	xdr_put_bool(&x, false);
-	ck_assert(record_post(nlmr.fd, &x));
+	send_call(host, NLM_SHARE, host,
+		  (struct nlm_args){ .mode = 1, .access = 1 });
 }
 
 uint32_t nlmr_status_of(uint32_t xid, unsigned n)

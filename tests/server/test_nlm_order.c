@@ -70,55 +70,24 @@ static void end(void)
 
 TEST_CASE(.setup = start, .teardown = end);
 
-static uint8_t bytes[1024];
-static struct xdr_out x;
-
-static void begin_call(uint32_t proc)
+/* The first ten bytes; a share reads and writes, and denies both. */
+static void send_call(uint32_t proc)
 {
 	const struct rpc_header h = { .xid = ++sent, .prog = NLM_PROGRAM,
 				      .vers = 4, .proc = proc };
+	const struct nlm_args a = {
+		.cookie = xdr_text("abc"), .name = xdr_text("host"),
+		.oh = xdr_text("an owner"),
+		.fh = { (const uint8_t *)file.data.data_val,
+			file.data.data_len },
+		.block = true, .exclusive = true, .svid = 1, .len = 10,
+		.state = 1, .mode = 3, .access = 3,
+	};
+	uint8_t bytes[1024];
+	struct xdr_out x;
 
 	record_call(&x, bytes, sizeof(bytes), &h);
-	xdr_put_opaque(&x, "abc", 3);
-}
-
-static void put_owner(void)
-{
-	xdr_put_string(&x, "host");
-	xdr_put_opaque(&x, file.data.data_val, file.data.data_len);
-	xdr_put_string(&x, "an owner");
-}
-
-/* LOCK, CANCEL, UNLOCK of the first ten bytes, or the same as a message. */
-static void send_call(uint32_t proc)
-{
-	uint32_t sync = proc > NLM_GRANTED ? proc - NLM_TEST_MSG + NLM_TEST :
-					     proc;
-
-	begin_call(proc);
-	if (sync != NLM_UNLOCK) {
-		xdr_put_bool(&x, true);
-		xdr_put_bool(&x, true);
-	}
-	put_owner();
-	xdr_put_u32(&x, 1);
-	xdr_put_u64(&x, 0);
-	xdr_put_u64(&x, 10);
-	if (sync == NLM_LOCK) {
-		xdr_put_bool(&x, false);
-		xdr_put_u32(&x, 1);
-	}
-	ck_assert(record_post(fd, &x));
-}
-
-/* Reads and writes, and denies both. */
-static void send_share(uint32_t proc)
-{
-	begin_call(proc);
-	put_owner();
-	xdr_put_u32(&x, 3);
-	xdr_put_u32(&x, 3);
-	xdr_put_bool(&x, false);
+	nlm_put_args(&x, &a, proc, true);
 	ck_assert(record_post(fd, &x));
 }
 
@@ -208,8 +177,8 @@ TEST(pairs_of_calls_take_effect_in_their_order)
 	send_call(NLM_UNLOCK);
 	take_answers(1);
 	for (unsigned i = 0; i < PAIRS; i++) {
-		send_share(NLM_SHARE);
-		send_share(NLM_UNSHARE);
+		send_call(NLM_SHARE);
+		send_call(NLM_UNSHARE);
 		take_answers(2);
 		ck_assert_uint_eq(nlmc_share(&other, 3, 3), NLM4_GRANTED);
 		ck_assert_uint_eq(nlmc_unshare(&other), NLM4_GRANTED);

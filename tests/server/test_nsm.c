@@ -16,13 +16,13 @@
 #include "lib/stats.h"
 #include "nsm/file.h"
 #include "nsm/priv.h"
-#include "nsm/proto.h"
 #include "tests/server/fake_xprt.h"
 #include "tests/server/record_stream.h"
 #include "tests/unit/ports.h"
 #include "tests/unit/runner.h"
 #include "wire/getport.h"
 #include "wire/header.h"
+#include "wire/nsm.h"
 
 #define WAIT_MS	60000
 

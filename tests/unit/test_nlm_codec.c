@@ -53,6 +53,67 @@ TEST(lock_arguments_have_32_or_64_bits)
 	ck_assert_uint_eq(a.len, (2ull << 32) + 32);
 }
 
+static const struct {
+	uint32_t proc;
+	bool (*get[2])(struct xdr_in *x, void *args);
+} procs[] = {
+	{ NLM_TEST, { nlm_get_test1, nlm_get_test4 } },
+	{ NLM_LOCK, { nlm_get_lock1, nlm_get_lock4 } },
+	{ NLM_CANCEL, { nlm_get_cancel1, nlm_get_cancel4 } },
+	{ NLM_UNLOCK, { nlm_get_unlock1, nlm_get_unlock4 } },
+	{ NLM_GRANTED, { nlm_get_test1, nlm_get_test4 } },
+	{ NLM_LOCK_MSG, { nlm_get_lock1, nlm_get_lock4 } },
+	{ NLM_UNLOCK_MSG, { nlm_get_unlock1, nlm_get_unlock4 } },
+	{ NLM_GRANTED_MSG, { nlm_get_test1, nlm_get_test4 } },
+	{ NLM_SHARE, { nlm_get_share, nlm_get_share } },
+	{ NLM_UNSHARE, { nlm_get_share, nlm_get_share } },
+	{ NLM_NM_LOCK, { nlm_get_lock1, nlm_get_lock4 } },
+};
+
+/* Of each procedure, as this server and its clients have them. */
+TEST_LOOP(arguments_are_read_as_they_were_written, 0, ARRAY_SIZE(procs))
+{
+	const struct nlm_args a = {
+		.cookie = xdr_text("ck"), .name = xdr_text("host"),
+		.fh = xdr_text("fh"), .oh = xdr_text("o"), .svid = 258,
+		.off = 16, .len = 32, .block = true, .exclusive = true,
+		.reclaim = true, .state = 3, .mode = 2, .access = 1,
+	};
+	uint8_t bytes[2][128];
+	struct nlm_args b, cut;
+	struct xdr_out x;
+
+	for (int wide = 0; wide < 2; wide++) {
+		xdr_out_init(&x, bytes[0], sizeof(bytes[0]));
+		nlm_put_args(&x, &a, procs[_i].proc, wide);
+		ck_assert(decode(procs[_i].get[wide], bytes[0],
+				 xdr_out_len(&x), &b));
+		ck_assert(!decode(procs[_i].get[wide], bytes[0],
+				  xdr_out_len(&x) - 1, &cut));
+		xdr_out_init(&x, bytes[1], sizeof(bytes[1]));
+		nlm_put_args(&x, &b, procs[_i].proc, wide);
+		ck_assert_mem_eq(bytes[0], bytes[1], xdr_out_len(&x));
+	}
+}
+
+TEST(lock_arguments_are_written_as_they_are_read)
+{
+	struct nlm_args a;
+	struct xdr_out x;
+	uint8_t bytes[128];
+
+	ck_assert(decode(nlm_get_lock4, lock4, sizeof(lock4), &a));
+	xdr_out_init(&x, bytes, sizeof(bytes));
+	nlm_put_args(&x, &a, NLM_LOCK, true);
+	ck_assert_uint_eq(xdr_out_len(&x), sizeof(lock4));
+	ck_assert_mem_eq(bytes, lock4, sizeof(lock4));
+	ck_assert(decode(nlm_get_lock1, lock1, sizeof(lock1), &a));
+	xdr_out_init(&x, bytes, sizeof(bytes));
+	nlm_put_args(&x, &a, NLM_LOCK_MSG, false);
+	ck_assert_uint_eq(xdr_out_len(&x), sizeof(lock1));
+	ck_assert_mem_eq(bytes, lock1, sizeof(lock1));
+}
+
 TEST(every_truncation_is_rejected)
 {
 	struct nlm_args a;

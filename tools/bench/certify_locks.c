@@ -7,11 +7,9 @@
 
 #include "tools/bench/certify.h"
 #include "tools/nfs/wire.h"
+#include "wire/nlm.h"
 
-enum {
-	NLM_VERSION = 4, NLM_UNLOCK = 4, NLM_NM_LOCK = 22,
-	GRANTED = 0, DENIED = 1, GRACE = 4, LOCK_MS = 10000,
-};
+enum { NLM_VERSION = 4 };
 
 struct locker {
 	struct nfsc_wire *w;
@@ -21,39 +19,19 @@ struct locker {
 	char		  caller[32];
 };
 
-/* A call about the whole file, by an owner.  0 with the status, or -errno. */
+/* A call about the whole file, by an owner, who does not wait and is not
+ * monitored.  0 with the status, or -errno. */
 static int call_locks(struct locker *l, uint32_t procedure, const char *owner,
 		      uint32_t *status)
 {
-	const struct rpc_procedure p = { RPC_NLM, NLM_VERSION, procedure };
-	uint8_t args[NFS_FH_MAX + 160];
-	struct xdr_out out;
-	struct xdr_in x;
-	int err;
+	const struct nlm_args a = {
+		.name = xdr_text(l->caller), .oh = xdr_text(owner),
+		.fh = { l->c->file.data, l->c->file.len },
+		.svid = (uint32_t)owner[0], .exclusive = true,
+	};
 
-	xdr_out_init(&out, args, sizeof(args));
-	xdr_put_string(&out, "certify");	/* cookie */
-	if (procedure == NLM_NM_LOCK) {
-		xdr_put_bool(&out, false);	/* don't wait */
-		xdr_put_bool(&out, true);	/* exclusive */
-	}
-	xdr_put_string(&out, l->caller);
-	xdr_put_opaque(&out, l->c->file.data, l->c->file.len);
-	xdr_put_string(&out, owner);
-	xdr_put_u32(&out, (uint32_t)owner[0]);	/* a process */
-	xdr_put_u64(&out, 0);
-	xdr_put_u64(&out, 0);
-	if (procedure == NLM_NM_LOCK) {
-		xdr_put_bool(&out, false);	/* not reclaimed */
-		xdr_put_u32(&out, 0);		/* state: not monitored */
-	}
-	err = wire_call(l->w, &p, &l->c->target.t->o->config, args,
-			(uint32_t)xdr_out_len(&out), LOCK_MS, &x);
-	if (err < 0)
-		return err;
-	xdr_get_opaque(&x, 1024);
-	*status = xdr_get_u32(&x);
-	return xdr_ok(&x) ? 0 : -EBADMSG;
+	return wire_call_locks(l->w, &l->c->target.t->o->config, procedure, &a,
+			       status);
 }
 
 static int open_locker(struct locker *l, struct certify *c)
@@ -76,15 +54,16 @@ static int open_locker(struct locker *l, struct certify *c)
 
 static enum judgement judge_locks(struct certify *c, struct locker *l)
 {
-	uint32_t first = DENIED, second = GRANTED, again = DENIED, status;
+	uint32_t first = NLM4_DENIED, second = NLM4_GRANTED;
+	uint32_t again = NLM4_DENIED, status;
 	int err = call_locks(l, NLM_NM_LOCK, "a", &first);
 
-	if (err == 0 && first == GRACE)
+	if (err == 0 && first == NLM4_DENIED_GRACE_PERIOD)
 		return certify_say(c, NOT_JUDGED, "the lock manager waits for "
 				   "its clients after a start: try again");
-	if (err == 0 && first == GRANTED)
+	if (err == 0 && first == NLM4_GRANTED)
 		err = call_locks(l, NLM_NM_LOCK, "b", &second);
-	if (err == 0 && first == GRANTED)
+	if (err == 0 && first == NLM4_GRANTED)
 		err = call_locks(l, NLM_UNLOCK, "a", &status);
 	if (err == 0)
 		err = call_locks(l, NLM_NM_LOCK, "b", &again);
@@ -92,11 +71,11 @@ static enum judgement judge_locks(struct certify *c, struct locker *l)
 		err = call_locks(l, NLM_UNLOCK, "b", &status);
 	if (err < 0)
 		return certify_error(c, "the lock manager", err, 0);
-	if (first != GRANTED || again != GRANTED)
+	if (first != NLM4_GRANTED || again != NLM4_GRANTED)
 		return certify_say(c, FAILED, "a lock of a file that nobody "
 				   "has is refused (status %u)",
-				   first != GRANTED ? first : again);
-	if (second == GRANTED)
+				   first != NLM4_GRANTED ? first : again);
+	if (second == NLM4_GRANTED)
 		return certify_say(c, FAILED, "two owners hold it at once");
 	return certify_say(c, PASSED, "the second owner is refused until the "
 			   "first one unlocks, by two owners of this machine");

@@ -4,38 +4,23 @@
 #include <string.h>
 
 #include "tools/nfs/doctor.h"
-#include "lib/xdr.h"
+#include "wire/nlm.h"
 
-enum { NLM_VERSION = 4, NLM_TEST = 1, GRANTED = 0, DENIED = 1, GRACE = 4 };
+enum { NLM_VERSION = 4 };
 
 static int try_lock(struct doctor *d, uint32_t *status)
 {
-	const struct rpc_procedure p = { RPC_NLM, NLM_VERSION, NLM_TEST };
-	int ms = (int)d->t.o->config.connect_ms;
-	uint8_t args[NFS_FH_MAX + 128];
+	const struct nfsc_config *c = &d->t.o->config;
+	const struct nlm_args whole_file = {
+		.name = xdr_text("gannet-nfs"), .oh = xdr_text("doctor"),
+		.fh = { d->file.fh.data, d->file.fh.len }, .svid = 1,
+	};
 	struct nfsc_wire *w;
-	struct xdr_out out;
-	struct xdr_in x;
-	int err = wire_dial(d->at, d->lock_port, ms, true, &w);
+	int err = wire_dial(d->at, d->lock_port, (int)c->connect_ms, true, &w);
 
 	if (err < 0)
 		return err;
-	xdr_out_init(&out, args, sizeof(args));
-	xdr_put_string(&out, "test");		/* cookie */
-	xdr_put_bool(&out, false);		/* shared */
-	xdr_put_string(&out, "gannet-nfs");	/* the caller */
-	xdr_put_opaque(&out, d->file.fh.data, d->file.fh.len);
-	xdr_put_string(&out, "doctor");		/* the owner */
-	xdr_put_u32(&out, 1);
-	xdr_put_u64(&out, 0);			/* the whole file */
-	xdr_put_u64(&out, 0);
-	err = wire_call(w, &p, &d->t.o->config, args,
-			(uint32_t)xdr_out_len(&out), ms, &x);
-	if (err == 0) {
-		xdr_get_opaque(&x, 1024);
-		*status = xdr_get_u32(&x);
-		err = xdr_ok(&x) ? 0 : -EBADMSG;
-	}
+	err = wire_call_locks(w, c, NLM_TEST, &whole_file, status);
 	wire_close(w);
 	return err;
 }
@@ -68,10 +53,12 @@ void doctor_locks(struct doctor *d)
 	if (err < 0)
 		doctor_note(d, POOR, "locks", "a test of a lock failed: %s",
 			    doctor_reason(err));
-	else if (status == GRANTED || status == DENIED || status == GRACE)
+	else if (status == NLM4_GRANTED || status == NLM4_DENIED ||
+		 status == NLM4_DENIED_GRACE_PERIOD)
 		doctor_note(d, GOOD, "locks", "the lock manager tests a lock: "
-			    "%s", status == GRANTED ? "it would be granted" :
-			    status == DENIED ? "somebody has it" :
+			    "%s", status == NLM4_GRANTED ?
+			    "it would be granted" :
+			    status == NLM4_DENIED ? "somebody has it" :
 			    "it waits for its clients after a start");
 	else
 		doctor_note(d, POOR, "locks", "the lock manager fails to test "

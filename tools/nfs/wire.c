@@ -23,6 +23,7 @@
 #include "transport/addr.h"
 #include "transport/socket/socket.h"
 #include "wire/getport.h"
+#include "wire/nlm.h"
 #include "wire/record.h"
 
 enum {
@@ -245,6 +246,29 @@ int wire_call(struct nfsc_wire *w, const struct rpc_procedure *p,
 	if (!wire_sent(&m))
 		cds_list_del(&m.link);
 	return err < 0 ? err : rpc_get_reply(x, w->xid);
+}
+
+int wire_call_locks(struct nfsc_wire *w, const struct nfsc_config *c,
+		    uint32_t procedure, const struct nlm_args *a,
+		    uint32_t *status)
+{
+	const struct rpc_procedure p = { RPC_NLM, 4, procedure };
+	int ms = c->connect_ms ? (int)c->connect_ms : CONNECT_MS;
+	struct nlm_res_args res;
+	uint8_t args[512];
+	struct xdr_out out;
+	struct xdr_in x;
+	int err;
+
+	xdr_out_init(&out, args, sizeof(args));
+	nlm_put_args(&out, a, procedure, true);
+	err = wire_call(w, &p, c, args, (uint32_t)xdr_out_len(&out), ms, &x);
+	if (err < 0)
+		return err;
+	if (!nlm_get_res(&x, &res))
+		return -EBADMSG;
+	*status = res.status;
+	return 0;
 }
 
 /* ---- connecting */

@@ -76,4 +76,11 @@ int wire_call(struct nfsc_wire *w, const struct rpc_procedure *p,
 	      const struct nfsc_config *c, const void *args, uint32_t len,
 	      int ms, struct xdr_in *x);
 
+struct nlm_args;
+/* Calls a procedure of the lock manager, version 4.  0 with its status, or as
+ * above. */
+int wire_call_locks(struct nfsc_wire *w, const struct nfsc_config *c,
+		    uint32_t procedure, const struct nlm_args *a,
+		    uint32_t *status);
+
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* NLM arguments and results of versions 1, 3 and 4.  Pure. */
-#include "nlm/proc.h"
+#include "wire/nlm.h"
 
-#include <errno.h>
+#include "lib/util.h"
 
 /* LM_MAXSTRLEN: a longer name than we keep is an error of its own. */
 #define STRING_MAX	1024u
@@ -13,8 +13,13 @@ static void get_cookie(struct xdr_in *x, struct nlm_args *a)
 }
 
 /* In 32 bits, a range that goes beyond them goes to the end. */
-static void get_range1(struct xdr_in *x, struct nlm_args *a)
+static void get_range(struct xdr_in *x, struct nlm_args *a, bool wide)
 {
+	if (wide) {
+		a->off = xdr_get_u64(x);
+		a->len = xdr_get_u64(x);
+		return;
+	}
 	a->off = xdr_get_u32(x);
 	a->len = xdr_get_u32(x);
 	if (a->off + a->len > UINT32_MAX)
@@ -27,12 +32,7 @@ static void get_lock(struct xdr_in *x, struct nlm_args *a, bool wide)
 	a->fh = xdr_get_opaque(x, NLM_FH_MAX);
 	a->oh = xdr_get_opaque(x, NLM_OBJ_MAX);
 	a->svid = xdr_get_u32(x);
-	if (wide) {
-		a->off = xdr_get_u64(x);
-		a->len = xdr_get_u64(x);
-	} else {
-		get_range1(x, a);
-	}
+	get_range(x, a, wide);
 }
 
 static bool get_test(struct xdr_in *x, struct nlm_args *a, bool wide)
@@ -194,57 +194,47 @@ void nlm_put_share4(struct xdr_out *x, const void *res)
 	xdr_put_u32(x, 0);
 }
 
-void nlm_put_granted(struct xdr_out *x, const struct nlm_args *a, bool wide)
+bool nlm_get_holder(struct xdr_in *x, struct nlm_args *holder, bool wide)
 {
+	holder->exclusive = xdr_get_bool(x);
+	holder->svid = xdr_get_u32(x);
+	holder->oh = xdr_get_opaque(x, NLM_OBJ_MAX);
+	get_range(x, holder, wide);
+	return xdr_ok(x);
+}
+
+/* The procedure whose arguments @proc has. */
+static uint32_t args_of(uint32_t proc)
+{
+	return proc >= NLM_TEST_MSG && proc <= NLM_GRANTED_MSG ?
+	       proc - NLM_TEST_MSG + NLM_TEST : proc;
+}
+
+void nlm_put_args(struct xdr_out *x, const struct nlm_args *a, uint32_t proc,
+		  bool wide)
+{
+	uint32_t of = args_of(proc);
+	bool share = of == NLM_SHARE || of == NLM_UNSHARE;
+	bool lock = of == NLM_LOCK || of == NLM_NM_LOCK;
+
 	xdr_put_opaque(x, a->cookie.data, a->cookie.len);
-	xdr_put_bool(x, a->exclusive);
+	if (lock || of == NLM_CANCEL)
+		xdr_put_bool(x, a->block);
+	if (!share && of != NLM_UNLOCK)
+		xdr_put_bool(x, a->exclusive);
 	xdr_put_opaque(x, a->name.data, a->name.len);
 	xdr_put_opaque(x, a->fh.data, a->fh.len);
 	xdr_put_opaque(x, a->oh.data, a->oh.len);
+	if (share) {
+		xdr_put_u32(x, a->mode);
+		xdr_put_u32(x, a->access);
+		xdr_put_bool(x, a->reclaim);
+		return;
+	}
 	xdr_put_u32(x, a->svid);
 	put_range(x, a->off, a->len, wide);
-}
-
-int nlm_span_of(const struct nlm_args *a, struct nlm_span *at)
-{
-	uint64_t end;
-
-	if (a->off > NLM_EOF)
-		return -EFBIG;
-	at->start = a->off;
-	at->exclusive = a->exclusive;
-	if (a->len == 0 || __builtin_add_overflow(a->off, a->len - 1, &end))
-		end = NLM_EOF;
-	at->end = MIN(end, NLM_EOF);
-	return 0;
-}
-
-enum nlm_status nlm_status(int err)
-{
-	switch (-err) {
-	case 0:
-		return NLM4_GRANTED;
-	case ENOLCK:
-	case ENOMEM:
-	case ENOBUFS:
-	case EMFILE:
-	case ENFILE:
-		return NLM4_DENIED_NOLOCKS;
-	case ETIME:			/* a reclaim comes too late */
-	case ETIMEDOUT:			/* the client asks again */
-	case ECANCELED:			/* ... as it does after JUKEBOX */
-		return NLM4_DENIED_GRACE_PERIOD;
-	case EDEADLK:
-		return NLM4_DEADLCK;
-	case EROFS:
-		return NLM4_ROFS;
-	case ESTALE:
-	case EBADMSG:
-		return NLM4_STALE_FH;
-	case EFBIG:
-	case EOVERFLOW:
-		return NLM4_FBIG;
-	default:
-		return NLM4_FAILED;
+	if (lock) {
+		xdr_put_bool(x, a->reclaim);
+		xdr_put_u32(x, a->state);
 	}
 }

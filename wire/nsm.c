@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* codec - what the status monitor's protocol has.  Pure. */
-#include "nsm/proto.h"
+/* Arguments and results of the status monitor's protocol.  Pure. */
+#include "wire/nsm.h"
 
 static void get_my_id(struct xdr_in *x, struct sm_args *a)
 {

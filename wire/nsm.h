@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* proto - what the status monitor's protocol has, and its codecs.  Pure. */
-#ifndef GANNET_NSM_PROTO_H
-#define GANNET_NSM_PROTO_H
+/* nsm - what the status monitor's protocol has (XNFS), in both directions.
+ * Pure. */
+#ifndef GANNET_WIRE_NSM_H
+#define GANNET_WIRE_NSM_H
 
 #include "lib/xdr.h"
 

@@ -7,6 +7,12 @@
 
 /* A directory of this system.  vfs/posix/. */
 extern const struct vfs_ops posix_vfs_ops;
+/*
+ * Has no tree of that backend show or change what is at the @n @paths, nor what
+ * is in a directory there, from now on; the list before is forgotten.  Copies
+ * them.  0 or -ENOMEM.  One thread at a time; may block.
+ */
+int posix_keep_out(const char *const *paths, size_t n);
 /* Memory, empty at first and gone at exit.  vfs/mem/. */
 extern const struct vfs_ops mem_vfs_ops;
 

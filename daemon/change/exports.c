@@ -13,8 +13,6 @@
 #include "lib/log.h"
 #include "lib/util.h"
 
-#define DEFAULT_EXPORTS	SYSCONFDIR "/gannet/exports"
-
 /* The set of exports that files and arguments are read into. */
 struct reading {
 	const struct options *o;
@@ -93,15 +91,15 @@ static bool is_dir(const char *name)
 /* The system's file and directory; either can be missing. */
 static void parse_defaults(struct reading *r)
 {
-	bool has_dir = is_dir(DEFAULT_EXPORTS ".d");
+	bool has_dir = is_dir(SYSTEM_EXPORTS ".d");
 
-	if (!has_dir || access(DEFAULT_EXPORTS, F_OK) == 0)
-		parse_file(r, DEFAULT_EXPORTS);
+	if (!has_dir || access(SYSTEM_EXPORTS, F_OK) == 0)
+		parse_file(r, SYSTEM_EXPORTS);
 	if (has_dir)
-		parse_dir(r, DEFAULT_EXPORTS ".d");
+		parse_dir(r, SYSTEM_EXPORTS ".d");
 	/* Neither has any: the error of a file that is missing. */
 	if (r->n == 0)
-		parse_file(r, DEFAULT_EXPORTS);
+		parse_file(r, SYSTEM_EXPORTS);
 }
 
 /* Rules that gannetctl was told to keep: those of @kept, or if that is NULL of
@@ -223,7 +221,7 @@ int exports_publish(const struct options *o, struct export_table *t,
 	if (n == 0 && asprintf(&text, "%s: there is no export in it; add a "
 			       "line 'DIR CLIENT(OPTIONS)...'",
 			       o->exports_files->n ? o->exports_files->v[0] :
-			       DEFAULT_EXPORTS) >= 0)
+			       SYSTEM_EXPORTS) >= 0)
 		outcome_warn(out, text);
 	free(text);
 	return 0;

@@ -64,7 +64,10 @@ struct options tune_exports(const struct options *start,
 {
 	struct options o = now ? *now : *start;
 
+	/* A reload does not change these. */
 	o.state_dir = start->state_dir;
+	o.pid_file = start->pid_file;
+	o.control = start->control;
 	return o;
 }
 
@@ -105,11 +108,15 @@ int tune_reload(const struct options *start, struct options **now,
 	} else {
 		export_table_manage_gids(exports, o->manage_gids);
 		by = tune_exports(start, o);
-		err = exports_publish(&by, exports, out);
+		err = own_files_keep(&by);
+		if (!err)
+			err = exports_publish(&by, exports, out);
 	}
 	free(why);
 	if (err) {
 		export_table_manage_gids(exports, old->manage_gids);
+		by = tune_exports(start, old);
+		own_files_keep(&by);
 		log_warn("configuration and exports unchanged");
 		rules_free(&before);
 		tune_free(o);

@@ -379,6 +379,10 @@ static int start_programs(struct server *s)
 				     MAX(1u, s->o->threads / 4));
 	if (!s->names)
 		return cannot("the programs", -ENOMEM);
+	/* Before the first export, which may lie around them. */
+	err = own_files_keep(s->o);
+	if (err)
+		return cannot("the exports", err);
 	err = audit_create(s->o, &s->audit);
 	if (!err)
 		err = locks_start(s->o, &s->locks);

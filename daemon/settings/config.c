@@ -11,8 +11,6 @@
 
 #include "lib/util.h"
 
-#define SYSTEM_FILE	SYSCONFDIR "/gannet/gannet.conf"
-
 /* A file that is being read. */
 struct config_file {
 	struct options	*o;
@@ -166,7 +164,7 @@ static int read_drop_in(void *arg, const char *name)
 
 int config_read(struct options *o, char **why)
 {
-	const char *name = o->config ? : SYSTEM_FILE;
+	const char *name = o->config ? : SYSTEM_CONFIG;
 	struct drop_in d = { o, why };
 	char *dir = NULL;
 	int err;

@@ -17,6 +17,10 @@
 #include "lib/log.h"
 #include "transport/fabric/fabrics.h"
 
+/* Read unless options name others; directories of their names and ".d", too. */
+#define SYSTEM_CONFIG	SYSCONFDIR "/gannet/gannet.conf"
+#define SYSTEM_EXPORTS	SYSCONFDIR "/gannet/exports"
+
 /* options.rdma: a bit for each row of fabrics.h, or one of these. */
 #define RDMA_OFF	0u
 #define RDMA_AUTO	(~0u)
@@ -180,6 +184,14 @@ void option_print(const struct options *o, const struct option_row *row,
  * -errno with "FILE:LINE: ..." in *@why (malloced; NULL: no memory for it).
  */
 int config_read(struct options *o, char **why);
+
+/*
+ * own_files - what clients must not see or change, besides the state directory.
+ */
+
+/* Keeps all files that @o has the server read or write out of every tree of
+ * posix, and its log, if that is a file.  0 or -ENOMEM.  May block. */
+int own_files_keep(const struct options *o);
 
 /* dropins - the files of a directory whose names end alike. */
 

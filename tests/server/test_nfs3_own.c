@@ -109,6 +109,33 @@ TEST_LOOP(the_state_directory_is_not_moved, 0, WAYS)
 	ck_assert_int_eq(shows_more_than_its_name("elsewhere"), 0);
 }
 
+/* While the server runs. */
+TEST_LOOP(a_copy_that_is_put_in_its_place_is_refused, 0, WAYS)
+{
+	nfs_fh3 m;
+
+	begin(_i, "e/state");
+	run("cp -a e/state e/copy && mv e/state e/old && mv e/copy e/state");
+	ck_assert_int_eq(nfs_exists(top, "state"), NFS3ERR_ACCES);
+	ck_assert_int_eq(shows_more_than_its_name("state"), 0);
+	ck_assert_int_eq(try_rename(top, "state", top, "x"), NFS3ERR_ACCES);
+	ck_assert_int_eq(try_rmdir(top, "state"), NFS3ERR_NOTEMPTY);
+	/* The one from before has the same key. */
+	ck_assert_int_eq(nfs_exists(top, "old"), NFS3ERR_ACCES);
+	ck_assert_int_eq(shows_more_than_its_name("old"), 0);
+	ck_assert_int_eq(try_rename(top, "old", top, "x"), NFS3ERR_ACCES);
+	ck_assert_int_eq(mount(space_at("state"), space_at("m"), NULL, MS_BIND,
+			       NULL), 0);
+	ck_assert_int_eq(try_lookup(top, "m", &m), NFS3_OK);
+	ck_assert_int_eq(nfs_exists(m, KEY), NFS3ERR_NOENT);
+	ck_assert_int_eq(umount(space_at("m")), 0);
+	/* Nor is another made where there is none. */
+	run("rm -r e/state");
+	ck_assert_int_eq(try_mkdir(&root, top, "state"), NFS3ERR_ACCES);
+	ck_assert_int_eq(try_symlink(top, "state", "d"), NFS3ERR_ACCES);
+	run("mv e/old e/state");
+}
+
 TEST_LOOP(nor_is_a_directory_around_it, 0, WAYS)
 {
 	run("mkdir -p e/a/b/state");

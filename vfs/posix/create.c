@@ -4,6 +4,7 @@
 #include "vfs/posix/change.h"
 #include "vfs/posix/node.h"
 #include "vfs/posix/ops.h"
+#include "vfs/posix/own.h"
 #include "vfs/posix/table/places.h"
 
 #include <errno.h>
@@ -59,6 +60,8 @@ static int making_begin(struct making *m, struct vfs_op *op)
 		err = posix_sync_ready(m->dir);
 	if (err == 0)
 		err = posix_cred_set(m->fs, op);
+	if (err == 0)
+		err = posix_own_new(m->dir, m->name.s, op->name.len);
 	if (err == -EAGAIN) {
 		posix_change_end(&m->change);
 		posix_names_end(m->dir);

@@ -308,27 +308,32 @@ static int open_table(struct posix_fs *fs, const struct vfs_config *config)
 	return err;
 }
 
-/* Keeps the server's state directory out of the tree whose root is @fd. */
+/* Keeps the server's own directories out of the tree whose root is @fd. */
 static int fs_learn_own(struct posix_fs *fs, const struct vfs_config *config,
 			int fd)
 {
-	int err = config->state_dir ?
-		  posix_own_get(config->state_dir, &fs->own) : -ENOENT;
+	const char *state = config->state_dir;
+	char *around;
+	int err = state ? posix_own_path_get(state, &fs->state) : 0;
 
-	if (err == -ENOENT)		/* nothing is there, for --check */
-		return 0;
 	if (err < 0)
-		return vfs_fail(config, "the state directory %s: %s",
-				config->state_dir, strerror(-err));
-	if (posix_own_holds(fs->own, fd))
-		return vfs_fail(config, "it is in this server's state "
-				"directory, where the key of all filehandles "
-				"is");
-	if (!posix_own_is_on(fs->own, fs->dev)) {
-		fs->own_below = fs->own;
-		fs->own = NULL;
-	}
-	return 0;
+		return err;
+	err = state ? posix_own_path_error(fs->state) : 0;
+	if (err < 0 && err != -ENOENT)	/* nothing is there, for --check */
+		return vfs_fail(config, "the state directory %s: %s", state,
+				strerror(-err));
+	around = posix_own_around(fd);
+	if (!around)
+		return 0;
+	if (state && strcmp(around, state) == 0)
+		err = vfs_fail(config, "it is in this server's state "
+			       "directory, where the key of all filehandles "
+			       "is");
+	else
+		err = vfs_fail(config, "it is in %s, which this server reads",
+			       around);
+	free(around);
+	return err;
 }
 
 static struct posix_fs *fs_alloc(const char *path)
@@ -350,8 +355,7 @@ static struct posix_fs *fs_alloc(const char *path)
 static void fs_free(struct posix_fs *fs)
 {
 	drop_fds(fs);
-	posix_own_put(fs->own);
-	posix_own_put(fs->own_below);
+	posix_own_path_put(fs->state);
 	pthread_mutex_destroy(&fs->verfs.lock);
 	pthread_mutex_destroy(&fs->opened_lock);
 	free(fs);

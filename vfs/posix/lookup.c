@@ -5,6 +5,7 @@
 #include "vfs/posix/handle.h"
 #include "vfs/posix/node.h"
 #include "vfs/posix/ops.h"
+#include "vfs/posix/own.h"
 #include "vfs/posix/table/places.h"
 
 #include <errno.h>
@@ -217,6 +218,9 @@ static int lookup_find(struct looking *l)
 
 	if (l->dir->type != VFS_DIR)
 		return -ENOTDIR;
+	err = posix_own_name(l->dir, l->name.s, l->op->name.len, false);
+	if (err < 0)
+		return err;
 	if (find_kept(l))
 		return 0;
 	err = may_search(l);

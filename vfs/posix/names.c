@@ -98,6 +98,16 @@ static int remove_name(const struct vfs_op *op, struct posix_node *dir,
 	return err;
 }
 
+/* The name must not be one of the server's own. */
+static int check_gone(const struct vfs_op *op, struct posix_node *dir,
+		      const char *name)
+{
+	int err = posix_own_name(dir, name, op->name.len, true);
+
+	/* The directory is not empty, or about to be used. */
+	return err == -EACCES && op->is_dir ? -ENOTEMPTY : err;
+}
+
 int posix_remove(struct vfs_op *op)
 {
 	struct posix_node *dir = to_posix(op->node);
@@ -119,6 +129,8 @@ int posix_remove(struct vfs_op *op)
 		err = posix_sync_ready(dir);
 	if (err == 0)
 		err = posix_cred_set(fs, op);
+	if (err == 0)
+		err = check_gone(op, dir, s.s);
 	if (err == 0)
 		err = remove_name(op, dir, s.s);
 	posix_change_end(&c);
@@ -146,21 +158,20 @@ static void moved(struct posix_fs *fs, struct going *g,
 		posix_unseen(g->node);
 }
 
-/* The server would not find it after its next start, nor with a directory
- * around it moved. */
-static int check_not_own(const struct posix_fs *fs, struct posix_node *dir,
-			 const char *name)
+/* Nor must a RENAME move what is the server's, or take its place. */
+static int check_moved(const struct vfs_op *op, const char *name,
+		       const char *to_name)
 {
+	struct posix_node *from = to_posix(op->node), *to = to_posix(op->to);
+	int err = posix_own_name(from, name, op->name.len, true);
 	struct stat st;
-	int is;
 
-	if ((!fs->own && !fs->own_below) ||
-	    posix_stat_name(dir, name, &st, NULL) < 0)
-		return 0;
-	is = posix_own_is(fs->own, &st, true);
-	if (is == 0)
-		is = posix_own_is_in(fs->own ? fs->own : fs->own_below, &st);
-	return is > 0 ? -EACCES : is;
+	if (err == 0 && posix_own_can_be_on(posix_fs_of(from)->dev) &&
+	    posix_stat_name(from, name, &st, NULL) == 0)
+		err = posix_own_is(&st, true);
+	if (err == 0)
+		err = posix_own_new(to, to_name, op->to_name.len);
+	return err > 0 ? -EACCES : err == -EEXIST ? -ENOTEMPTY : err;
 }
 
 static int rename_names(struct posix_fs *fs, struct posix_node *from,
@@ -172,9 +183,6 @@ static int rename_names(struct posix_fs *fs, struct posix_node *from,
 
 	if (from->type != VFS_DIR || to->type != VFS_DIR)
 		return -ENOTDIR;
-	err = check_not_own(fs, from, from_name);
-	if (err < 0)
-		return err;
 	if (fs->table)
 		going(&source, fs, from, from_name);
 	going(&target, fs, to, to_name);
@@ -236,6 +244,8 @@ int posix_rename(struct vfs_op *op)
 	if (err == 0)
 		err = posix_cred_set(fs, op);
 	if (err == 0)
+		err = check_moved(op, from_s.s, to_s.s);
+	if (err == 0)
 		err = rename_names(fs, from, from_s.s, to, to_s.s);
 	posix_change_end(&cf);
 	if (ct.node)
@@ -275,6 +285,8 @@ int posix_link(struct vfs_op *op)
 		err = posix_sync_ready(dir);
 	if (err == 0)
 		err = posix_cred_set(fs, op);
+	if (err == 0)
+		err = posix_own_new(dir, s.s, op->to_name.len);
 	if (err == 0 && linkat(AT_FDCWD, path.s, dir->fd, s.s,
 			       AT_SYMLINK_FOLLOW) < 0)
 		err = -errno;

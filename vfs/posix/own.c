@@ -107,9 +107,10 @@ int posix_own_get(const char *dir, struct posix_own **out)
 	return 0;
 }
 
-bool posix_own_is_on(const struct posix_own *own, dev_t dev)
+void posix_own_id(const struct posix_own *own, dev_t *dev, ino_t *ino)
 {
-	return own->dev == dev;
+	*dev = own->dev;
+	*ino = own->ino;
 }
 
 void posix_own_put(struct posix_own *own)
@@ -258,10 +259,6 @@ static int know_files(struct posix_own *own)
 	bool whole = true;
 	uint32_t caller;
 
-	if (own->ndirs == 1 && own_is_current(own))
-		return 0;
-	if (thread_must_not_wait)
-		return -EAGAIN;
 	/* No caller can look into the directories. */
 	caller = posix_cred_lend_server();
 	if (!own_is_current(own)) {
@@ -289,20 +286,13 @@ static int own_has(struct posix_own *own, const struct stat *st)
 				     by_number);
 }
 
-int posix_own_is(struct posix_own *own, const struct stat *st, bool by_name)
+int posix_own_has(struct posix_own *own, const struct stat *st)
 {
 	int is;
 
-	if (likely(!own))
-		return 0;
 	if (st->st_ino == own->ino && st->st_dev == own->dev)
 		return 1;
-	if (by_name && (S_ISDIR(st->st_mode) || st->st_nlink < 2))
-		return 0;
-	if (!thread_must_not_wait)
-		mutex_lock(&lock);
-	else if (pthread_mutex_trylock(&lock) != 0)
-		return -EAGAIN;
+	mutex_lock(&lock);
 	is = own_has(own, st);
 	mutex_unlock(&lock);
 	return is;
@@ -337,20 +327,6 @@ bool posix_own_holds(struct posix_own *own, int fd)
 {
 	struct stat st;
 
-	return (fstat(fd, &st) == 0 && posix_own_is(own, &st, false) != 0) ||
+	return (fstat(fd, &st) == 0 && posix_own_has(own, &st) != 0) ||
 	       lies_in(fd, own->dev, own->ino) != 0;
-}
-
-int posix_own_is_in(const struct posix_own *own, const struct stat *dir)
-{
-	uint32_t caller;
-	int is;
-
-	if (!own || !S_ISDIR(dir->st_mode))
-		return 0;
-	/* No caller can look up anything in the state directory, even "..". */
-	caller = posix_cred_lend_server();
-	is = lies_in(own->fd, dir->st_dev, dir->st_ino);
-	posix_cred_take_back(caller);
-	return is;
 }

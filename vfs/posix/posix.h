@@ -47,7 +47,7 @@
 
 struct posix_dentries;
 struct posix_opened;
-struct posix_own;
+struct posix_own_path;
 struct posix_table;
 struct posix_verdicts;
 
@@ -110,9 +110,7 @@ struct posix_fs {
 	bool		 mount_is_path;	/* O_PATH: the root can't be read */
 	atomic_int	 whole_fd;	/* to sync all of it: see sync.c; -1 */
 	struct posix_disk *disk;	/* counted */
-	struct posix_own *own;		/* counted; NULL: not in this tree */
-	struct posix_own *own_below;	/* then it can lie below, on another
-					 * file system; counted */
+	struct posix_own_path *state;	/* counted; NULL: there is none */
 	dev_t		 dev;
 	ino_t		 ino;		/* of the root */
 	uint64_t	 mount;		/* its id; 0: unknown */

@@ -199,7 +199,8 @@ static void fill_plus(const struct reading *r, const char *name,
 	else if (strcmp(name, "..") == 0 ||
 		 (!fill_kept(r, name, &st, e) && !fill_found(r, name, &st, e)))
 		return;
-	if (posix_own_is(fs->own, &st, true))
+	if (posix_own_name(r->dir, name, e->name.len, false) < 0 ||
+	    posix_own_is(&st, true))
 		return;
 	e->has_attr = e->has_handle = true;
 	e->fileid = st.st_ino;

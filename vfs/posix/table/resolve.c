@@ -11,6 +11,7 @@
 #include "vfs/posix/attr.h"
 #include "vfs/posix/cred.h"
 #include "vfs/posix/node.h"
+#include "vfs/posix/own.h"
 #include "vfs/posix/table/table.h"
 
 #include <errno.h>
@@ -249,6 +250,11 @@ static int step_down(struct posix_fs *fs, struct posix_node *dir,
 	}
 	if (fd < 0)
 		return fd;
+	err = posix_own_name(dir, name.s, strlen(name.s), false);
+	if (err < 0) {
+		close(fd);
+		return -ESTALE;
+	}
 	err = posix_node_adopt(fs, fd, false, &st, out);
 	if (err == 0)
 		posix_seen(*out, dir, name.s);

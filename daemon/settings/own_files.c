@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* own_files - the files that the settings name, and those that are read where
+ * they name none. */
+#include "daemon/settings/settings.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "vfs/backends.h"
+
+struct own_list {
+	const char **v;
+	size_t	n;
+};
+
+static void own_list_add(struct own_list *l, const char *path)
+{
+	if (path)
+		l->v[l->n++] = path;
+}
+
+static void own_list_add_all(struct own_list *l, const struct option_texts *t)
+{
+	for (unsigned i = 0; i < t->n; i++)
+		own_list_add(l, t->v[i]);
+}
+
+/* Standard error, if it is a file; then its name is in @path. */
+static const char *log_file(char path[PATH_MAX])
+{
+	struct stat st;
+	ssize_t len = fstat(STDERR_FILENO, &st) == 0 && S_ISREG(st.st_mode) ?
+		      readlink("/proc/self/fd/2", path, PATH_MAX - 1) : -1;
+
+	if (len < 0)
+		return NULL;
+	path[len] = '\0';
+	return path;
+}
+
+int own_files_keep(const struct options *o)
+{
+	/* Nine of one path each, at most, and the lists. */
+	size_t room = 9 + o->exports_files->n;
+	struct own_list l = { calloc(room, sizeof(*l.v)), 0 };
+	char log[PATH_MAX], drop_ins[PATH_MAX];
+	const char *config = o->config ? o->config : SYSTEM_CONFIG;
+	size_t len = strlen(config);
+	int err;
+
+	if (!l.v)
+		return -ENOMEM;
+	own_list_add(&l, o->pid_file);
+	own_list_add(&l, o->control);
+	own_list_add(&l, *o->audit == '/' ? o->audit : NULL);
+	own_list_add(&l, log_file(log));
+	own_list_add(&l, config);
+	if (len + sizeof(".d") <= sizeof(drop_ins)) {
+		memcpy(drop_ins, config, len);
+		memcpy(drop_ins + len, ".d", sizeof(".d"));
+		own_list_add(&l, drop_ins);
+	}
+	own_list_add(&l, o->backends->n ? o->backend_dir : NULL);
+	own_list_add_all(&l, o->exports_files);
+	if (o->exports_files->n == 0 && o->exports->n == 0) {
+		own_list_add(&l, SYSTEM_EXPORTS);
+		own_list_add(&l, SYSTEM_EXPORTS ".d");
+	}
+	err = posix_keep_out(l.v, l.n);
+	free(l.v);
+	return err;
+}

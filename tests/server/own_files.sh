@@ -1,0 +1,46 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-2-Clause
+# Files that the settings name lie in the exported tree: no client sees or
+# changes one.
+. "${srcdir:-.}/tests/server/own_gannetd.sh"
+nfs=$PWD/gannet-nfs
+e=$here/export
+status=0
+
+mkdir "$e/run" "$e/exports.d" "$e/gannet.conf.d" || exit 1
+echo "$e 127.0.0.1(rw,insecure,no_root_squash,sync)" > "$e/exports.d/a.exports"
+echo '[log]' > "$e/gannet.conf"
+own_gannetd --pid-file "$e/run/pid" --control "$e/run/control" \
+	--audit "$e/audit" --config "$e/gannet.conf" \
+	--exports-file "$e/exports.d" --no-rpcbind 2> "$e/log"
+at() { echo "tcp://127.0.0.1:$tcp$e/$1?mountport=$tcp"; }
+
+ok()
+{
+	if "$@"; then echo "ok - $what"; else echo "not ok - $what"; status=1
+	fi
+}
+refused() { ! "$nfs" "$@" > "$here/out" 2>&1; }
+
+echo text > "$here/text"
+what="an ordinary file is written and removed"
+ok "$nfs" put "$here/text" "$(at text)"
+ok "$nfs" rm "$(at text)"
+for f in run/pid run/control audit gannet.conf gannet.conf.d exports.d log; do
+	[ -e "$e/$f" ] || { echo "there is no $f"; exit 1; }
+	what="$f is not shown"
+	ok refused stat "$(at "$f")"
+	what="$f is not removed"
+	ok refused rm "$(at "$f")"
+	ok [ -e "$e/$f" ]
+	what="$f is not replaced"
+	ok refused put "$here/text" "$(at "$f")"
+done
+what="there is no way into a directory of exports"
+ok refused put "$here/text" "$(at exports.d/b.exports)"
+ok [ ! -e "$e/exports.d/b.exports" ]
+what="the process id is still there"
+ok [ "$(cat "$e/run/pid")" = "$server" ]
+what="gannetctl reaches the server"
+ok ./gannetctl --socket "$e/run/control" status
+exit $status

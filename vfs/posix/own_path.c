@@ -1,0 +1,430 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* own_path - the server's own paths, and every name that they go through. */
+#include "vfs/backends.h"
+#include "vfs/posix/attr.h"
+#include "vfs/posix/cred.h"
+#include "vfs/posix/own.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "lib/thread.h"
+
+#define LINKS_MAX	40
+
+struct posix_own_path {
+	/* Set once. */
+	char	*path;			/* absolute */
+	struct posix_own *dir;		/* counted; NULL: there was no such */
+	int	 error;			/* then: why; -errno */
+	dev_t	 dev;			/* of the directory that it is in */
+	dev_t	 dir_dev;		/* of @dir */
+	ino_t	 dir_ino;
+	struct place {
+		char	*at;		/* the path of a directory, no links */
+		char	*name;		/* in it */
+		bool	 last;
+	} *places;
+	size_t	 n;
+	/* Under the lock: */
+	struct posix_own_path *next;
+	unsigned refs;
+};
+
+_Atomic uint64_t posix_own_devs, posix_own_dirs;
+_Atomic uint64_t posix_own_names[2][POSIX_OWN_BITS / 64];
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct posix_own_path *all;
+
+/* ---- the names that a path goes through */
+
+static int place_add(struct posix_own_path *p, const char *at, const char *name,
+		     bool last)
+{
+	struct place *more = reallocarray(p->places, p->n + 1, sizeof(*more));
+	struct place new = { strdup(*at ? at : "/"), strdup(name), last };
+
+	if (more)
+		p->places = more;
+	if (more && new.at && new.name) {
+		p->places[p->n++] = new;
+		return 0;
+	}
+	free(new.at);
+	free(new.name);
+	return -ENOMEM;
+}
+
+/* Where a walk along a path is: the directory @at ("": "/"), before @rest. */
+struct path_walk {
+	char	*at;
+	char	*rest;
+	unsigned links;
+};
+
+static int walk_set(char **text, char *new)
+{
+	if (!new)
+		return -ENOMEM;
+	free(*text);
+	*text = new;
+	return 0;
+}
+
+static char *joined(const char *a, const char *between, const char *b)
+{
+	char *text;
+
+	return asprintf(&text, "%s%s%s", a, between, b) < 0 ? NULL : text;
+}
+
+/* Goes on to @name, or along the symbolic link that it is. */
+static int walk_to(struct path_walk *w, const char *name)
+{
+	char *next = joined(w->at, "/", name), link[PATH_MAX];
+	ssize_t len = next ? readlink(next, link, sizeof(link) - 1) : -1;
+	int err = 0;
+
+	if (!next || len < 0 || w->links++ == LINKS_MAX)
+		return walk_set(&w->at, next);
+	free(next);
+	link[len] = '\0';
+	if (link[0] == '/')
+		err = walk_set(&w->at, strdup(""));
+	return err ? err : walk_set(&w->rest, joined(link, "/", w->rest));
+}
+
+static int walk_up(struct path_walk *w)
+{
+	char *slash = strrchr(w->at, '/');
+
+	if (slash)
+		*slash = '\0';
+	return 0;
+}
+
+/* Takes the first name off w->rest.  NULL: there is none, or no memory. */
+static char *path_first(struct path_walk *w)
+{
+	size_t skip = strspn(w->rest, "/");
+	size_t len = strcspn(w->rest + skip, "/");
+	char *name = len ? strndup(w->rest + skip, len) : NULL;
+
+	if (name)
+		memmove(w->rest, w->rest + skip + len,
+			strlen(w->rest + skip + len) + 1);
+	return name;
+}
+
+static int note_places(struct posix_own_path *p)
+{
+	struct path_walk w = { .at = strdup(""), .rest = strdup(p->path) };
+	int err = w.at && w.rest ? 0 : -ENOMEM;
+	char *name;
+
+	while (err == 0 && (name = path_first(&w))) {
+		if (strcmp(name, "..") == 0) {
+			err = walk_up(&w);
+		} else if (strcmp(name, ".") != 0) {
+			err = place_add(p, w.at, name,
+					!w.rest[strspn(w.rest, "/")]);
+			if (err == 0)
+				err = walk_to(&w, name);
+		}
+		free(name);
+	}
+	if (err == 0 && w.rest[strspn(w.rest, "/")])
+		err = -ENOMEM;
+	free(w.at);
+	free(w.rest);
+	return err;
+}
+
+/* ---- all of them */
+
+static void own_path_free(struct posix_own_path *p)
+{
+	posix_own_put(p->dir);
+	for (size_t i = 0; i < p->n; i++) {
+		free(p->places[i].at);
+		free(p->places[i].name);
+	}
+	free(p->places);
+	free(p->path);
+	free(p);
+}
+
+static void set_bit(_Atomic uint64_t *bits, unsigned bit)
+{
+	bits[bit / 64] |= UINT64_C(1) << bit % 64;
+}
+
+/* Under the lock. */
+static void note_bits(const struct posix_own_path *p)
+{
+	set_bit(&posix_own_devs, p->dev & 63);
+	if (p->dir) {
+		set_bit(&posix_own_devs, p->dir_dev & 63);
+		set_bit(&posix_own_dirs, p->dir_ino & 63);
+	}
+	for (size_t i = 0; i < p->n; i++) {
+		const struct place *at = &p->places[i];
+		unsigned bit = posix_own_bit(at->name, strlen(at->name));
+
+		set_bit(posix_own_names[true], bit);
+		if (at->last)
+			set_bit(posix_own_names[false], bit);
+	}
+}
+
+/* A bit that only paths had which are gone stays: it costs a look. */
+static void own_path_enter(struct posix_own_path *p)
+{
+	mutex_lock(&lock);
+	p->next = all;
+	all = p;
+	note_bits(p);
+	mutex_unlock(&lock);
+}
+
+static struct posix_own_path *own_path_make(const char *path)
+{
+	struct posix_own_path *p = calloc(1, sizeof(*p));
+	char *here = *path == '/' ? strdup("") : getcwd(NULL, 0);
+	const struct place *last;
+	struct stat st;
+
+	if (p && here)
+		p->path = joined(here, *here ? "/" : "", path);
+	free(here);
+	if (!p || !p->path || note_places(p) < 0) {
+		if (p)
+			own_path_free(p);
+		return NULL;
+	}
+	p->refs = 1;
+	p->error = posix_own_get(p->path, &p->dir);
+	if (p->dir)
+		posix_own_id(p->dir, &p->dir_dev, &p->dir_ino);
+	last = p->n ? &p->places[p->n - 1] : NULL;
+	p->dev = last && stat(last->at, &st) == 0 ? st.st_dev : p->dir_dev;
+	return p;
+}
+
+/* Another one of its path, if nothing was put in its place since. */
+static struct posix_own_path *own_path_find(const struct posix_own_path *like)
+{
+	struct posix_own_path *p;
+
+	mutex_lock(&lock);
+	p = all;
+	while (p && (p->dir != like->dir || p->dev != like->dev ||
+		     strcmp(p->path, like->path) != 0))
+		p = p->next;
+	if (p)
+		p->refs++;
+	mutex_unlock(&lock);
+	return p;
+}
+
+int posix_own_path_get(const char *path, struct posix_own_path **out)
+{
+	struct posix_own_path *p = own_path_make(path);
+
+	if (!p)
+		return -ENOMEM;
+	*out = own_path_find(p);
+	if (*out) {
+		own_path_free(p);
+	} else {
+		own_path_enter(p);
+		*out = p;
+	}
+	return 0;
+}
+
+void posix_own_path_put(struct posix_own_path *p)
+{
+	struct posix_own_path **at = &all;
+	bool last;
+
+	if (!p)
+		return;
+	mutex_lock(&lock);
+	last = --p->refs == 0;
+	if (last) {
+		while (*at != p)
+			at = &(*at)->next;
+		*at = p->next;
+	}
+	mutex_unlock(&lock);
+	if (last)
+		own_path_free(p);
+}
+
+int posix_own_path_error(const struct posix_own_path *p)
+{
+	return p->dir ? 0 : p->error;
+}
+
+/* The one behind @p, or the first, counted in place of @p. */
+static struct posix_own_path *next_path(struct posix_own_path *p)
+{
+	struct posix_own_path *next;
+
+	mutex_lock(&lock);
+	next = p ? p->next : all;
+	if (next)
+		next->refs++;
+	mutex_unlock(&lock);
+	posix_own_path_put(p);
+	return next;
+}
+
+char *posix_own_around(int fd)
+{
+	struct posix_own_path *p = NULL;
+	char *path = NULL;
+
+	while ((p = next_path(p)))
+		if (!path && p->dir && posix_own_holds(p->dir, fd))
+			path = strdup(p->path);
+	return path;
+}
+
+/* ---- files, by number */
+
+static int path_has(const struct posix_own_path *p, const struct stat *st)
+{
+	struct stat now;
+	int is = p->dir && p->dir_dev == st->st_dev ?
+		 posix_own_has(p->dir, st) : 0;
+
+	if (is || p->dev != st->st_dev)
+		return is;
+	return stat(p->path, &now) == 0 && now.st_dev == st->st_dev &&
+	       now.st_ino == st->st_ino;
+}
+
+int posix_own_look(const struct stat *st)
+{
+	struct posix_own_path *p = NULL;
+	uint32_t caller;
+	int is = 0;
+
+	if (thread_must_not_wait)
+		return -EAGAIN;
+	caller = posix_cred_lend_server();
+	while ((p = next_path(p)))
+		if (is == 0)
+			is = path_has(p, st);
+	posix_cred_take_back(caller);
+	return is;
+}
+
+/* ---- names */
+
+static bool place_is_named(const struct place *at, const char *name,
+			   bool change)
+{
+	return (change || at->last) && strcasecmp(at->name, name) == 0;
+}
+
+/* True if a name in one of the paths is alike. */
+static bool some_place_is_named(const char *name, bool change)
+{
+	bool is = false;
+
+	mutex_lock(&lock);
+	for (const struct posix_own_path *p = all; p && !is; p = p->next)
+		for (size_t i = 0; i < p->n && !is; i++)
+			is = place_is_named(&p->places[i], name, change);
+	mutex_unlock(&lock);
+	return is;
+}
+
+/* In a directory without case two names are one. */
+static bool is_same_file(const struct posix_node *dir, const char *name,
+			 const struct place *at)
+{
+	char *path = joined(at->at, "/", at->name);
+	struct stat a, b;
+	bool is = path && lstat(path, &a) == 0 &&
+		  fstatat(dir->fd, name, &b, AT_SYMLINK_NOFOLLOW) == 0 &&
+		  a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+
+	free(path);
+	return is;
+}
+
+static bool place_is_in(const struct place *at, struct posix_node *dir,
+			const char *name)
+{
+	struct stat st;
+
+	return stat(at->at, &st) == 0 && st.st_ino == dir->ino &&
+	       st.st_dev == posix_fs_of(dir)->dev &&
+	       (strcmp(at->name, name) == 0 || is_same_file(dir, name, at));
+}
+
+int posix_own_look_name(struct posix_node *dir, const char *name, bool change)
+{
+	struct posix_own_path *p = NULL;
+	uint32_t caller;
+	bool is = false;
+
+	if (!some_place_is_named(name, change))
+		return 0;
+	if (thread_must_not_wait)
+		return -EAGAIN;
+	caller = posix_cred_lend_server();
+	while ((p = next_path(p)))
+		for (size_t i = 0; i < p->n && !is; i++)
+			is = place_is_named(&p->places[i], name, change) &&
+			     place_is_in(&p->places[i], dir, name);
+	posix_cred_take_back(caller);
+	return is ? -EACCES : 0;
+}
+
+int posix_own_look_new(struct posix_node *dir, const char *name)
+{
+	int err = posix_own_look_name(dir, name, true);
+	struct stat st;
+
+	return err == -EACCES && posix_stat_name(dir, name, &st, NULL) == 0 &&
+	       S_ISDIR(st.st_mode) ? -EEXIST : err;
+}
+
+/* ---- those that the server names */
+
+static struct posix_own_path **listed;
+static size_t nlisted;
+
+int posix_keep_out(const char *const *paths, size_t n)
+{
+	struct posix_own_path **new = calloc(n + 1, sizeof(*new));
+	struct posix_own_path **old = new;
+	size_t have = 0;
+
+	while (new && have < n &&
+	       posix_own_path_get(paths[have], &new[have]) == 0)
+		have++;
+	if (new && have == n) {
+		mutex_lock(&lock);
+		old = listed;
+		listed = new;
+		have = nlisted;
+		nlisted = n;
+		mutex_unlock(&lock);
+	}
+	for (size_t i = 0; i < have; i++)
+		posix_own_path_put(old[i]);
+	free(old);
+	return new && old != new ? 0 : -ENOMEM;
+}

@@ -2,9 +2,9 @@
 /*
  * helper - the processes that do for gannetd what takes CAP_SYS_ADMIN.
  *
- * gannetd gives that up, so where it had it, a process for each of the tasks
- * below keeps it, and can do no more than this task, with a descriptor that
- * gannetd sends it.
+ * gannetd gives that up, so where it had it, some processes for each of the
+ * tasks below keep it.  Each can do no more than this task, with a descriptor
+ * that gannetd sends it.
  */
 #ifndef GANNET_VFS_HELPER_H
 #define GANNET_VFS_HELPER_H
@@ -35,6 +35,9 @@ enum helper_task {
 	HELPER_TASKS,
 };
 
+/* At most, of each task. */
+#define HELPERS		4u
+
 /* As struct mount_attr of linux/mount.h, which may be older. */
 struct helper_mount_attr {
 	uint64_t set, clear, propagation, userns_fd;
@@ -55,16 +58,18 @@ struct helper_message {
 };
 
 /*
- * Sends the task's helper @m and @fd, O_PATH will do, and takes the answer: any
- * thread; may block.  *@got, unless @got is NULL: the descriptor that came with
- * it, the caller's; or -1.  0 or the task's error; -ENOTCONN: there is no
- * helper; -ESRCH: it has ended; -ETIMEDOUT: it is too busy.
+ * Sends a helper of the task @m and @fd, O_PATH will do, and takes the answer.
+ * Any thread; can block.  *@got, unless @got is NULL: the descriptor that came
+ * with it, the caller's; or -1.  0 or the task's error; -ENOTCONN: there is no
+ * helper; -ESRCH: it has ended; -ETIMEDOUT: all are too busy, or the last
+ * request for the file system of @fd has not been answered yet.
  */
 int helper_ask(struct helper_message *m, int fd, int *got);
 /*
- * helper_ask() sends requests of @task to @sock, which it takes over.  A
+ * helper_ask() sends requests of @task to @sock, too, which it takes over.  A
  * request may take @patience_ms with those that come before it; a helper that
- * is late gets the next one when it has answered.  -1: there is no helper.
+ * is late gets the next one when it has answered.  -1: there is no helper any
+ * more.
  */
 void helper_use(enum helper_task task, int sock, int patience_ms);
 /*

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * helper - two processes, forked before this one is confined, and confined
+ * helper - processes that are forked before this one is confined, and confined
  * more.
  *
  * Each has one capability, one socket, and a filter of system calls that lets
@@ -30,6 +30,12 @@
 #include "vfs/quotas.h"
 
 #define PATIENCE_MS	5000
+
+/* A quota waits for its file system.  A copy of a mount waits for none, unless
+ * that makes handles by writing (overlay). */
+static const unsigned helpers_of[HELPER_TASKS] = {
+	[HELPER_QUOTA] = HELPERS, [HELPER_BARE] = 2,
+};
 
 /* Allows the call @nr, whose argument @arg is the command.  The kernel takes 32
  * bits of that, and some machines put its sign into the other half. */
@@ -186,5 +192,6 @@ void helper_start(enum confine_calls calls)
 	/* Nobody waits for them: wait4() is not allowed later. */
 	signal(SIGCHLD, SIG_IGN);
 	for (int task = 0; task < HELPER_TASKS; task++)
-		start_one((enum helper_task)task, calls);
+		for (unsigned i = 0; i < helpers_of[task]; i++)
+			start_one((enum helper_task)task, calls);
 }

@@ -32,6 +32,7 @@ static struct kernel {
 	int	 err;			/* > 0: its answer */
 	uint64_t bhard;			/* blocks */
 	_Atomic bool hangs;
+	_Atomic dev_t hangs_at;		/* a file system */
 	_Atomic unsigned slow_ms;	/* for each answer */
 	_Atomic unsigned asked;
 	pid_t	 asker;			/* the last one */
@@ -43,7 +44,7 @@ static struct kernel {
 
 static const int commands[] = QUOTA_COMMANDS;
 static int dir;
-static pid_t helper;
+static pid_t helper;			/* the last one */
 static int ends[2];			/* of the helper's socket */
 
 static long played(int cmd, uint32_t id, struct dqblk *d)
@@ -84,6 +85,8 @@ long syscall(long nr, ...)
 	if (nr == NR_QUOTACTL_FD && !kernel->no_fd) {
 		ck_assert_int_eq(fstat((int)a[0], &st), 0);
 		kernel->ino = st.st_ino;
+		while (kernel->hangs_at && kernel->hangs_at == st.st_dev)
+			usleep(1000);
 		return played((int)a[1], (uint32_t)a[2],
 			      (struct dqblk *)a[3]);
 	}
@@ -114,8 +117,8 @@ static void setup(void)
 static void teardown(void)
 {
 	helper_use(HELPER_QUOTA, -1, 0);
-	if (helper)
-		ck_assert_int_eq(waitpid(helper, NULL, 0), helper);
+	while (helper && waitpid(-1, NULL, 0) > 0)
+		;
 	close(dir);
 }
 
@@ -267,6 +270,51 @@ TEST(a_helper_that_hangs_costs_one_wait)
 	ck_assert_int_eq(err, 0);
 	ck_assert_uint_eq(q.id, 9);
 	ck_assert_int_eq(q.type, VFS_QUOTA_GROUP);
+}
+
+static int ask_at(const char *path)
+{
+	struct vfs_quota q = { .type = VFS_QUOTA_USER, .id = 7 };
+	int fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC), err;
+
+	ck_assert_int_ge(fd, 0);
+	err = quota_ask(fd, &q);
+	close(fd);
+	return err;
+}
+
+/* The file system that hangs keeps one helper, however often it is asked. */
+TEST(a_file_system_that_hangs_leaves_others_their_quotas)
+{
+	struct stat st;
+	int err = -ETIMEDOUT;
+
+	for (int i = 0; i < 2; i++)
+		start_helper(200);
+	ck_assert_int_eq(stat("/", &st), 0);
+	kernel->hangs_at = st.st_dev;
+	for (int i = 0; i < 3; i++) {
+		ck_assert_int_eq(ask_at("/"), -ETIMEDOUT);
+		ck_assert_int_eq(ask_at("/proc"), 0);
+	}
+	ck_assert_uint_eq(kernel->asked, 3);
+	kernel->hangs_at = 0;
+	for (int i = 0; i < 60000 && err == -ETIMEDOUT; i++) {
+		err = ask_at("/");
+		usleep(1000);
+	}
+	ck_assert_int_eq(err, 0);
+}
+
+TEST(a_helper_that_dies_leaves_its_work_to_another)
+{
+	for (int i = 0; i < 2; i++)
+		start_helper(60000);
+	ck_assert_int_eq(ask_at("/"), 0);
+	kill(kernel->asker, SIGKILL);
+	ck_assert_int_eq(ask_at("/"), -ESRCH);
+	for (int i = 0; i < 3; i++)
+		ck_assert_int_eq(ask_at("/"), 0);
 }
 
 static void ask_once(void *arg)

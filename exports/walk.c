@@ -97,8 +97,8 @@ static int enter_link(struct way *w, const char *text)
 static int follow(struct way *w, struct vfs_node *link)
 {
 	char text[VFS_PATH_MAX + 1];
-	struct vfs_op op = { .cred = &w->to->cred, .node = link, .text = text,
-			     .size = VFS_PATH_MAX };
+	struct vfs_op op = { .cred = &w->to->cred, .node = link,
+			     .readlink = { text, VFS_PATH_MAX } };
 	int len = -ELOOP;
 
 	if (w->to->links++ < LINKS_MAX)
@@ -235,7 +235,7 @@ static int walk_name(struct way *w, struct vfs_name name)
 	struct walk *to = w->to;
 	struct vfs_attr attr;
 	struct vfs_op op = { .cred = &to->cred, .node = w->node, .name = name,
-			     .attr = &attr, .child = &to->at };
+			     .attr = &attr, .lookup.child = &to->at };
 	int err;
 
 	err = vfs_name_check(name.s, name.len);

@@ -184,8 +184,8 @@ static inline int open_node(struct nfs3_op *op, struct vfs_node **out)
 {
 	int err;
 
-	op->vfs.fs = op->exp->fs;
-	op->vfs.handle = &op->handle;
+	op->vfs.open.fs = op->exp->fs;
+	op->vfs.open.handle = &op->handle;
 	err = nfs3_do(op, op->exp->fs->ops->open_handle);
 	if (err == 0)
 		*out = op->vfs.out;

@@ -51,15 +51,15 @@ NFS3_STEP(access)
 	struct nfs3_op *op = nfs3_op(call);
 	int err;
 
-	op->vfs.want = a->access & ACCESS_ALL;
+	op->vfs.access.want = a->access & ACCESS_ALL;
 	if (!op->opts.rw)
-		op->vfs.want &= ~ACCESS_CHANGE;
+		op->vfs.access.want &= ~ACCESS_CHANGE;
 	op->vfs.attr = &r->attr.attr;
 	err = nfs3_do(op, op->ops->access);
 	if (err < 0)
 		return err;
 	r->attr.has = true;
-	r->access = op->vfs.granted & op->vfs.want;
+	r->access = op->vfs.access.granted & op->vfs.access.want;
 	return 0;
 }
 

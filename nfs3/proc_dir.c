@@ -16,13 +16,13 @@ static int lookup_self(struct nfs3_op *op, struct nfs3_lookup_res *r)
 {
 	int err;
 
-	op->vfs.want = VFS_ACCESS_LOOKUP;
+	op->vfs.access.want = VFS_ACCESS_LOOKUP;
 	err = nfs3_do(op, op->ops->access);
 	if (err < 0)
 		return err;
 	if (r->attr.attr.type != VFS_DIR)
 		return -ENOTDIR;
-	if (!(op->vfs.granted & VFS_ACCESS_LOOKUP))
+	if (!(op->vfs.access.granted & VFS_ACCESS_LOOKUP))
 		return -EACCES;
 	r->dir_attr.attr = r->attr.attr;
 	r->dir_attr.has = true;
@@ -105,7 +105,7 @@ static int look_above(struct rpc_call *call, struct nfs3_lookup_res *r)
 	struct nfs3_op *op = nfs3_op(call);
 	struct export_table *t = op->nfs->exports;
 	struct vfs_handle dir;
-	struct vfs_op open = { .cred = &op->cred, .handle = &dir };
+	struct vfs_op open = { .cred = &op->cred, .open.handle = &dir };
 	struct export_opts opts;
 	struct export_tree *in;
 	uint32_t id;
@@ -120,7 +120,7 @@ static int look_above(struct rpc_call *call, struct nfs3_lookup_res *r)
 	if (err < 0)
 		return err == -EAGAIN || err == -ETIMEDOUT ? -ETIMEDOUT :
 							     -ESTALE;
-	open.fs = in->fs;
+	open.open.fs = in->fs;
 	err = in->fs->ops->open_handle(&open);
 	if (err == 0) {
 		err = answer_from(op, in, open.out, r);
@@ -136,9 +136,9 @@ static int look_up_name(struct rpc_call *call, struct nfs3_lookup_res *r)
 	struct nfs3_op *op = nfs3_op(call);
 	int err;
 
-	op->vfs.dir_attr = &r->dir_attr.attr;
-	op->vfs.has_dir_attr = false;
-	op->vfs.child = &op->child;
+	op->vfs.lookup.dir_attr = &r->dir_attr.attr;
+	op->vfs.lookup.has_dir_attr = false;
+	op->vfs.lookup.child = &op->child;
 	if (!nfs3_has_ended(op))
 		op->child = (struct vfs_child){
 			.below = !op->opts.crossmnt,
@@ -146,7 +146,7 @@ static int look_up_name(struct rpc_call *call, struct nfs3_lookup_res *r)
 	err = nfs3_do(op, op->ops->lookup);
 	if (err == VFS_PENDING)
 		return err;
-	r->dir_attr.has = op->vfs.has_dir_attr;
+	r->dir_attr.has = op->vfs.lookup.has_dir_attr;
 	if (err < 0 || !op->child.path)
 		return err;
 	err = enter_child(call, r);
@@ -236,9 +236,9 @@ NFS3_STEP(rename)
 		return -EINVAL;
 	op->vfs.name = from_name;
 	op->vfs.wcc = &r->from_wcc.wcc;
-	op->vfs.to = op->other;
-	op->vfs.to_name = to_name;
-	op->vfs.to_wcc = &r->to_wcc.wcc;
+	op->vfs.to.dir = op->other;
+	op->vfs.to.name = to_name;
+	op->vfs.to.wcc = &r->to_wcc.wcc;
 	return nfs3_do(op, op->ops->rename);
 }
 
@@ -269,9 +269,9 @@ NFS3_STEP(link)
 	if (nfs3_is_dot(name) || nfs3_is_dotdot(name))
 		return -EEXIST;
 	op->vfs.attr = &r->attr.attr;
-	op->vfs.to = op->other;
-	op->vfs.to_name = name;
-	op->vfs.to_wcc = &r->dir_wcc.wcc;
+	op->vfs.to.dir = op->other;
+	op->vfs.to.name = name;
+	op->vfs.to.wcc = &r->dir_wcc.wcc;
 	err = nfs3_do(op, op->ops->link);
 	if (err < 0)
 		return err;

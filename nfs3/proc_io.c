@@ -38,8 +38,8 @@ NFS3_STEP(readlink)
 	int n;
 
 	op->vfs.attr = &r->attr.attr;
-	op->vfs.text = (char *)rpc_body(call)->data;
-	op->vfs.size = VFS_PATH_MAX + 1;
+	op->vfs.readlink.text = (char *)rpc_body(call)->data;
+	op->vfs.readlink.size = VFS_PATH_MAX + 1;
 	n = nfs3_do(op, op->ops->readlink);
 	if (n < 0)
 		return n;
@@ -96,9 +96,9 @@ NFS3_STEP(read_piped)
 	if (!pipe)
 		return 0;
 	op->vfs.attr = &r->attr.attr;
-	op->vfs.off = a->offset;
-	op->vfs.count = a->count;
-	op->vfs.pipe = pipe->wr;
+	op->vfs.read.off = a->offset;
+	op->vfs.read.count = a->count;
+	op->vfs.read.pipe = pipe->wr;
 	n = nfs3_do(op, op->ops->read_pipe);
 	if (n < 0)
 		return n == -EOPNOTSUPP ? 0 : n;
@@ -130,9 +130,9 @@ NFS3_STEP(read)
 	op->iov.iov_len = a->count;
 	op->vfs.attr = &r->attr.attr;
 	/* No file reaches further: reading there finds its end. */
-	op->vfs.off = MIN(a->offset, (uint64_t)INT64_MAX);
-	op->vfs.iov = &op->iov;
-	op->vfs.niov = 1;
+	op->vfs.read.off = MIN(a->offset, (uint64_t)INT64_MAX);
+	op->vfs.read.iov = &op->iov;
+	op->vfs.read.niov = 1;
 	n = nfs3_do(op, op->ops->read);
 	if (n < 0)
 		return n;
@@ -207,10 +207,10 @@ static int write_some(struct nfs3_op *op, struct nfs3_write_args *a,
 	static const struct iovec nothing = { NULL, 0 };
 	int n;
 
-	op->vfs.off = a->offset;
-	op->vfs.iov = a->niov ? a->iov : &nothing;
-	op->vfs.niov = MAX(a->niov, 1);
-	op->vfs.stable = a->stable;
+	op->vfs.write.off = a->offset;
+	op->vfs.write.iov = a->niov ? a->iov : &nothing;
+	op->vfs.write.niov = MAX(a->niov, 1);
+	op->vfs.write.stable = a->stable;
 	op->vfs.wcc = &r->wcc.wcc;
 	n = nfs3_do(op, op->ops->write);
 	if (n == VFS_PENDING)
@@ -222,7 +222,7 @@ static int write_some(struct nfs3_op *op, struct nfs3_write_args *a,
 		r->wcc.wcc.has_before = false;
 	if (n <= 0)
 		return n;
-	r->committed = MIN(r->committed, op->vfs.stable);
+	r->committed = MIN(r->committed, op->vfs.write.stable);
 	r->count += (uint32_t)n;
 	skip(a, (uint32_t)n);
 	return n;
@@ -267,8 +267,8 @@ NFS3_STEP(commit)
 	bool past = a->offset > (uint64_t)INT64_MAX - a->count;
 	int err;
 
-	op->vfs.off = past ? 0 : a->offset;
-	op->vfs.count = past ? 0 : a->count;
+	op->vfs.commit.off = past ? 0 : a->offset;
+	op->vfs.commit.count = past ? 0 : a->count;
 	op->vfs.wcc = &r->wcc.wcc;
 	err = nfs3_do(op, op->ops->commit);
 	if (err == VFS_PENDING)

@@ -99,15 +99,15 @@ static int fill(struct nfs3_op *op, const struct nfs3_readdir_args *a,
 	if (a->cookie > INT64_MAX)
 		return -EBADE;
 	op->vfs.attr = &r->dir_attr.attr;
-	op->vfs.cookie = a->cookie;
-	op->vfs.verf = a->cookie ? a->verf : 0;
-	op->vfs.plus = l->plus;
-	op->vfs.emit = emit;
-	op->vfs.arg = l;
+	op->vfs.readdir.cookie = a->cookie;
+	op->vfs.readdir.verf = a->cookie ? a->verf : 0;
+	op->vfs.readdir.plus = l->plus;
+	op->vfs.readdir.emit = emit;
+	op->vfs.readdir.arg = l;
 	err = nfs3_do(op, op->ops->readdir);
 	if (err < 0)
 		return err;
-	r->verf = op->vfs.verf;
+	r->verf = op->vfs.readdir.verf;
 	r->dir_attr.has = true;
 	if (l->full)
 		op->vfs.eof = false;

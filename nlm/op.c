@@ -292,12 +292,13 @@ static int check_access(struct nlm_op *op, const struct nlm_args *a)
 	if (err < 0 || !op->auth_nlm)
 		return err;
 	get.attr = NULL;
-	get.want = VFS_ACCESS_READ | VFS_ACCESS_OPEN;
-	get.granted = 0;
+	get.access.want = VFS_ACCESS_READ | VFS_ACCESS_OPEN;
+	get.access.granted = 0;
 	err = ops->access(&get);
-	if (err < 0 || get.granted & VFS_ACCESS_READ)
+	if (err < 0 || get.access.granted & VFS_ACCESS_READ)
 		return err;
-	return attr.uid == op->cred.uid && !(get.granted & VFS_ACCESS_OPEN) ?
+	return attr.uid == op->cred.uid &&
+	       !(get.access.granted & VFS_ACCESS_OPEN) ?
 	       0 : -EACCES;
 }
 
@@ -305,8 +306,8 @@ int nlm_find_file(struct rpc_call *call)
 {
 	const struct nlm_args *a = rpc_args(call);
 	struct nlm_op *op = nlm_op(call);
-	struct vfs_op vfs = { .cred = &op->cred, .fs = op->exp->fs,
-			      .handle = &op->handle };
+	struct vfs_op vfs = { .cred = &op->cred, .open.fs = op->exp->fs,
+			      .open.handle = &op->handle };
 	int err;
 
 	if (!valid_name(a->name))

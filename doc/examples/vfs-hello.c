@@ -94,11 +94,11 @@ static int hello_root(struct vfs_fs *fs, struct vfs_node **out)
 
 static int hello_open_handle(struct vfs_op *op)
 {
-	const struct vfs_handle *h = op->handle;
+	const struct vfs_handle *h = op->open.handle;
 
 	if (h->len != 1 || h->data[0] >= NODES)
 		return -EBADMSG;
-	op->out = get(&((struct hello_fs *)op->fs)->node[h->data[0]]);
+	op->out = get(&((struct hello_fs *)op->open.fs)->node[h->data[0]]);
 	return 0;
 }
 
@@ -140,7 +140,7 @@ static int hello_getattr(struct vfs_op *op)
 
 static int hello_access(struct vfs_op *op)
 {
-	op->granted = op->want & (VFS_ACCESS_READ |
+	op->access.granted = op->access.want & (VFS_ACCESS_READ |
 			   (is_root(op->node) ? VFS_ACCESS_LOOKUP : 0));
 	fill(op->node, op->attr);
 	return 0;
@@ -152,8 +152,8 @@ static int hello_lookup(struct vfs_op *op)
 	struct vfs_name name = op->name;
 	struct hello_fs *h = hello(dir);
 
-	fill(dir, op->dir_attr);
-	op->has_dir_attr = true;
+	fill(dir, op->lookup.dir_attr);
+	op->lookup.has_dir_attr = true;
 	if (!is_root(dir))
 		return -ENOTDIR;
 	if (name.len == 2 && memcmp(name.s, "..", 2) == 0)
@@ -180,15 +180,16 @@ static int hello_read(struct vfs_op *op)
 	if (is_root(op->node))
 		return -EISDIR;
 	fill(op->node, op->attr);
-	for (int i = 0; i < op->niov && op->off + done < len; i++) {
-		size_t part = len - op->off - done;
+	for (int i = 0; i < op->read.niov && op->read.off + done < len; i++) {
+		size_t part = len - op->read.off - done;
 
-		if (part > op->iov[i].iov_len)
-			part = op->iov[i].iov_len;
-		memcpy(op->iov[i].iov_base, text + op->off + done, part);
+		if (part > op->read.iov[i].iov_len)
+			part = op->read.iov[i].iov_len;
+		memcpy(op->read.iov[i].iov_base, text + op->read.off + done,
+		       part);
 		done += part;
 	}
-	op->eof = op->off + done >= len;
+	op->eof = op->read.off + done >= len;
 	return (int)done;
 }
 
@@ -197,14 +198,14 @@ static int hello_readdir(struct vfs_op *op)
 {
 	static const char *const names[] = { ".", "..", FILE_NAME };
 	struct hello_fs *h = hello(op->node);
-	uint64_t cookie = op->cookie;
+	uint64_t cookie = op->readdir.cookie;
 
 	if (!is_root(op->node))
 		return -ENOTDIR;
 	if (cookie > 3)
 		return -EBADE;
 	fill(op->node, op->attr);
-	op->verf = 0;
+	op->readdir.verf = 0;
 	op->eof = true;
 	for (; cookie < 3; cookie++) {
 		struct vfs_node *n = &h->node[cookie < 2 ? ROOT : HELLO];
@@ -213,14 +214,15 @@ static int hello_readdir(struct vfs_op *op)
 			.cookie = cookie + 1,
 			.name = { names[cookie],
 				  (uint32_t)strlen(names[cookie]) },
-			.has_attr = op->plus, .has_handle = op->plus,
+			.has_attr = op->readdir.plus,
+			.has_handle = op->readdir.plus,
 		};
 
-		if (op->plus) {
+		if (op->readdir.plus) {
 			fill(n, &d.attr);
 			hello_handle(n, &d.handle);
 		}
-		if (!op->emit(op->arg, &d)) {
+		if (!op->readdir.emit(op->readdir.arg, &d)) {
 			op->eof = false;
 			break;
 		}

@@ -29,186 +29,79 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/uio.h>
-#include <time.h>
 
 #include <gannet/vfs_acl.h>
 #include <gannet/vfs_errors.h>
 #include <gannet/vfs_lock.h>
 #include <gannet/vfs_option.h>
 #include <gannet/vfs_quota.h>
+#include <gannet/vfs_types.h>
 
 /* Changes with every change of this file that requires a rebuild of modules.
  * gannetd loads only modules of its version. */
-#define GANNET_VFS_VERSION	13
+#define GANNET_VFS_VERSION	14
 
-#define VFS_NAME_MAX	255
-#define VFS_PATH_MAX	4095
-/* The backend's own part of a filehandle. */
-#define VFS_HANDLE_MAX	40
-#define VFS_HANDLE_KEY	16
-/* As Linux's NGROUPS_MAX. */
-#define VFS_MAX_GIDS	65536
-
-/* As ftype3 (RFC 1813 section 2.3.5). */
-enum vfs_type {
-	VFS_REG = 1, VFS_DIR = 2, VFS_BLK = 3, VFS_CHR = 4, VFS_LNK = 5,
-	VFS_SOCK = 6, VFS_FIFO = 7,
+/* Arguments and results of single operations, members of struct vfs_op. */
+struct vfs_open {
+	struct vfs_fs		*fs;
+	const struct vfs_handle	*handle;
 };
 
-/* The caller.  Its other groups are a list that calls share. */
-struct vfs_cred {
-	uint32_t	uid;
-	uint32_t	gid;
-	uint32_t	ngids;		/* at most VFS_MAX_GIDS */
-	/* The list's number, for backends that remember callers: no other list
-	 * has it as long as the process lives.  0: the list is empty. */
-	uint64_t	gids_id;
-	const uint32_t *gids;		/* in no order */
+struct vfs_access {
+	uint32_t want;			/* VFS_ACCESS_* */
+	uint32_t granted;		/* result */
 };
 
-struct vfs_attr {
-	enum vfs_type	type;
-	uint32_t	mode;		/* 07777 */
-	uint32_t	nlink;
-	uint32_t	uid;
-	uint32_t	gid;
-	uint64_t	size;
-	uint64_t	used;
-	uint32_t	rdev_major;
-	uint32_t	rdev_minor;
-	uint64_t	fileid;
-	struct timespec	atime;
-	struct timespec	mtime;
-	struct timespec	ctime;
+struct vfs_lookup {
+	struct vfs_attr	 *dir_attr;
+	bool		  has_dir_attr;	/* result; false at first */
+	struct vfs_child *child;	/* result; all zeros except @below.
+					 * NULL: not wanted */
 };
 
-#define VFS_SET_MODE		0x01
-#define VFS_SET_UID		0x02
-#define VFS_SET_GID		0x04
-#define VFS_SET_SIZE		0x08
-#define VFS_SET_ATIME		0x10
-#define VFS_SET_MTIME		0x20
-#define VFS_SET_ATIME_NOW	0x40
-#define VFS_SET_MTIME_NOW	0x80
+struct vfs_readlink {
+	char	*text;
+	uint32_t size;
+};
 
-struct vfs_setattr {
-	uint32_t	set;
-	uint32_t	mode;
-	uint32_t	uid;
-	uint32_t	gid;
-	uint64_t	size;
-	struct timespec	atime;
-	struct timespec	mtime;
-	bool		guarded;	/* only when ctime is guard: -EDOM */
-	struct timespec	guard;
+struct vfs_read {
+	uint64_t	    off;
+	const struct iovec *iov;	/* read */
+	int		    niov;
+	int		    pipe;	/* read_pipe */
+	uint32_t	    count;
+};
+
+struct vfs_write {
+	uint64_t	    off;
+	const struct iovec *iov;
+	int		    niov;
+	enum vfs_stable	    stable;	/* in and out */
+};
+
+struct vfs_commit {
+	uint64_t off;
+	uint32_t count;
+};
+
+/* Where the new name is. */
+struct vfs_to {
+	struct vfs_node *dir;
+	struct vfs_name  name;
+	struct vfs_wcc	*wcc;
+};
+
+struct vfs_readdir {
+	uint64_t     cookie;
+	uint64_t     verf;		/* in and out */
+	vfs_emit_fn *emit;
+	void	    *arg;
+	bool	     plus;
 };
 
 /*
- * Attributes around a change (RFC 1813 section 2.6, weak cache
- * consistency).  Operations fill it in on success *and* on failure, as far as
- * they know; @before as close to the change as they can.
- */
-struct vfs_wcc {
-	bool		has_before;
-	bool		has_after;
-	uint64_t	before_size;
-	struct timespec	before_mtime;
-	struct timespec	before_ctime;
-	struct vfs_attr	after;
-};
-
-struct vfs_handle {
-	uint32_t len;
-	uint8_t	 data[VFS_HANDLE_MAX];
-};
-
-/* A name off the wire: bytes, checked by vfs_name_check(), not terminated. */
-struct vfs_name {
-	const char *s;
-	uint32_t    len;
-};
-
-/* A backend's node has this as a member. */
-struct vfs_node {
-	/* Borrowed: outlives its nodes.  Another than the tree's one if the
-	 * node has operations of its own, node->fs->ops. */
-	struct vfs_fs	*fs;
-	atomic_uint	 refs;		/* vfs_node_init(), _get(), _put() */
-};
-
-struct vfs_dirent {
-	uint64_t	fileid;
-	uint64_t	cookie;		/* of the entry after; 1 to 2^63 - 1 */
-	struct vfs_name	name;
-	/* With readdir's @plus, as far as they are known. */
-	bool		has_attr;
-	bool		has_handle;
-	struct vfs_attr	attr;
-	struct vfs_handle handle;
-};
-
-/* Returns false when it has no room: the entry was not taken. */
-typedef bool vfs_emit_fn(void *arg, const struct vfs_dirent *d);
-
-/* Another file system, which a name leads to. */
-struct vfs_child {
-	char	 *path;		/* malloced, for the caller; NULL: none */
-	uint64_t  mark;		/* that of its vfs_fs, once mounted */
-	bool	  is_part;	/* not mounted: a subvolume */
-	bool	  below;	/* asked for: what the mount covers */
-};
-
-struct vfs_statfs {
-	uint64_t tbytes, fbytes, abytes;
-	uint64_t tfiles, ffiles, afiles;
-};
-
-struct vfs_limits {
-	uint64_t	max_file_size;
-	struct timespec	time_delta;
-	uint32_t	name_max;
-	uint32_t	link_max;
-	bool		no_trunc;
-	bool		case_insensitive, case_preserving;
-	bool		symlinks, hard_links, homogeneous, can_set_time;
-	bool		chown_restricted;
-};
-
-enum vfs_stable { VFS_UNSTABLE = 0, VFS_DATA_SYNC = 1, VFS_FILE_SYNC = 2 };
-
-enum vfs_create_how { VFS_CREATE_UNCHECKED, VFS_CREATE_GUARDED,
-		      VFS_CREATE_EXCLUSIVE };
-
-struct vfs_create {
-	enum vfs_create_how how;
-	struct vfs_setattr  attr;	/* not with EXCLUSIVE */
-	uint64_t	    verf;	/* with EXCLUSIVE, kept durably */
-};
-
-/* The object of MKDIR, SYMLINK and MKNOD. */
-struct vfs_make {
-	enum vfs_type	   type;	/* anything but REG */
-	struct vfs_setattr attr;
-	const char	  *target;	/* LNK: bytes, not terminated */
-	uint32_t	   target_len;
-	uint32_t	   rdev_major, rdev_minor;
-};
-
-/* ACCESS3_* of RFC 1813 section 3.3.4. */
-#define VFS_ACCESS_READ		0x01
-#define VFS_ACCESS_LOOKUP	0x02
-#define VFS_ACCESS_MODIFY	0x04
-#define VFS_ACCESS_EXTEND	0x08
-#define VFS_ACCESS_DELETE	0x10
-#define VFS_ACCESS_EXECUTE	0x20
-/* Asked with READ: would open(2) succeed?  Granted where the file system can
- * decide that at each open, by more than the mode: READ is its answer then, and
- * the file's owner has no right beyond it. */
-#define VFS_ACCESS_OPEN		0x40
-
-/*
- * One operation: who asks, for what, and the results.  Its own arguments and
- * results are in the union, named by their operations.
+ * One operation: a head that all have, and in the union the arguments and
+ * results of this one: read uses @read alone.
  *
  * It and all that it points to belong to the caller, and stay until the
  * operation is over.  A NULL pointer to attributes means that they are not
@@ -235,56 +128,25 @@ struct vfs_op {
 	bool			 eof;	/* read, read_pipe, readdir: the end was
 					 * reached */
 	union {
-		struct {			/* open_handle */
-			struct vfs_fs		*fs;
-			const struct vfs_handle	*handle;
-		};
-		const struct vfs_setattr *set;	/* setattr */
-		struct {			/* access: VFS_ACCESS_* */
-			uint32_t		 want;
-			uint32_t		 granted;	/* result */
-		};
-		struct {			/* lookup */
-			struct vfs_attr		*dir_attr;
-			/* Result; false at first. */
-			bool			 has_dir_attr;
-			/* Result; all zeros except @below.  NULL: not
-			 * wanted. */
-			struct vfs_child	*child;
-		};
-		struct {			/* readlink */
-			char			*text;
-			uint32_t		 size;
-		};
-		struct {			/* read, write, commit */
-			uint64_t		 off;
-			const struct iovec	*iov;
-			int			 niov;
-			uint32_t		 count;	/* commit, read_pipe */
-			int			 pipe;	/* read_pipe */
-			/* write: in and out */
-			enum vfs_stable		 stable;
-		};
-		const struct vfs_create	*create;
-		const struct vfs_make	*make;
-		bool			 is_dir;	/* remove */
-		struct {			/* rename, link */
-			struct vfs_node		*to;
-			struct vfs_name		 to_name;
-			struct vfs_wcc		*to_wcc;
-		};
-		struct {			/* readdir */
-			uint64_t		 cookie;
-			uint64_t		 verf;	/* in and out */
-			vfs_emit_fn		*emit;
-			void			*arg;
-			bool			 plus;
-		};
-		struct vfs_statfs	*statfs;
-		struct vfs_limits	*limits;
-		struct vfs_acls		*acls;	/* getacl, setacl */
-		struct vfs_lock		*lock;
-		struct vfs_quota	*quota;
+		struct vfs_open		  open;		/* open_handle */
+		const struct vfs_setattr *set;		/* setattr */
+		struct vfs_access	  access;
+		struct vfs_lookup	  lookup;
+		struct vfs_readlink	  readlink;
+		struct vfs_read		  read;		/* read_pipe, too */
+		struct vfs_write	  write;
+		struct vfs_commit	  commit;
+		const struct vfs_create	 *create;
+		const struct vfs_make	 *make;		/* mkdir, symlink,
+							 * mknod */
+		bool			  is_dir;	/* remove */
+		struct vfs_to		  to;		/* rename, link */
+		struct vfs_readdir	  readdir;
+		struct vfs_statfs	 *statfs;
+		struct vfs_limits	 *limits;
+		struct vfs_acls		 *acls;		/* getacl, setacl */
+		struct vfs_lock		 *lock;
+		struct vfs_quota	 *quota;
 	};
 };
 
@@ -471,10 +333,10 @@ struct vfs_ops {
 	vfs_op_fn *make;
 	/* @is_dir: removes a directory (RMDIR), else anything else (REMOVE). */
 	vfs_op_fn *remove;
-	/* RENAME to @to_name in @to, within the tree; replaces that as
-	 * rename(2) does. */
+	/* RENAME to @to, within the tree; replaces what is there as rename(2)
+	 * does. */
 	vfs_op_fn *rename;
-	/* LINK: @node gets the new name @to_name in @to. */
+	/* LINK: @node gets the new name @to. */
 	vfs_op_fn *link;
 	/*
 	 * READDIR, and READDIRPLUS with @plus.  Passes the entries after

@@ -157,14 +157,15 @@ int cfs_access(struct vfs_op *op)
 	if (err == 0)
 		err = cfs_perm_load(&c, op->cred, &sx, &p);
 	if (err == 0) {
-		op->granted = 0;
+		op->access.granted = 0;
 		for (uint32_t bit = 1; bit <= VFS_ACCESS_EXECUTE; bit <<= 1) {
-			int want = access_wants(c.node->type, op->want & bit);
+			int want = access_wants(c.node->type,
+						op->access.want & bit);
 
 			if (cfs_is_fixed(c.node) && want & CFS_W)
 				continue;
 			if (want && cfs_perm_has(&p, want))
-				op->granted |= bit;
+				op->access.granted |= bit;
 		}
 		if (op->attr)
 			cfs_attr(&sx, op->attr);

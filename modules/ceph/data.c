@@ -15,22 +15,22 @@ static int check_has_data(const struct ceph_statx *sx)
 	return S_ISDIR(sx->stx_mode) ? -EISDIR : -EINVAL;
 }
 
-/* Returns the bytes read of the part of @iov behind @done: an error counts
+/* Returns the bytes read of the part of @args behind @done: an error counts
  * only if there is nothing else to tell. */
 static int64_t read_rest(struct cfs_call *c, struct Fh *fh,
-			 const struct vfs_op *op, int64_t done)
+			 const struct vfs_read *args, int64_t done)
 {
 	int64_t at = 0, r;
 
-	for (int i = 0; i < op->niov; i++) {
-		int64_t len = (int64_t)op->iov[i].iov_len;
+	for (int i = 0; i < args->niov; i++) {
+		int64_t len = (int64_t)args->iov[i].iov_len;
 		int64_t from = MAX(done - at, 0);
 
 		at += len;
 		while (from < len) {
-			r = ceph_ll_read(c->cm, fh, (int64_t)op->off + done,
+			r = ceph_ll_read(c->cm, fh, (int64_t)args->off + done,
 				(uint64_t)(len - from),
-				(char *)op->iov[i].iov_base + from);
+				(char *)args->iov[i].iov_base + from);
 			if (r <= 0)
 				return done > 0 ? done : r;
 			from += r;
@@ -40,12 +40,12 @@ static int64_t read_rest(struct cfs_call *c, struct Fh *fh,
 	return done;
 }
 
-static uint64_t room_in(const struct vfs_op *op)
+static uint64_t iov_bytes(const struct iovec *iov, int niov)
 {
 	uint64_t len = 0;
 
-	for (int i = 0; i < op->niov; i++)
-		len += op->iov[i].iov_len;
+	for (int i = 0; i < niov; i++)
+		len += iov[i].iov_len;
 	return len;
 }
 
@@ -57,9 +57,10 @@ static int64_t read_data(struct cfs_call *c, const struct vfs_op *op)
 	if (n < 0)
 		return n;
 	/* The library may stop at the end of an object. */
-	n = ceph_ll_readv(c->cm, fh, op->iov, op->niov, (int64_t)op->off);
+	n = ceph_ll_readv(c->cm, fh, op->read.iov, op->read.niov,
+			  (int64_t)op->read.off);
 	if (n > 0)
-		n = read_rest(c, fh, op, n);
+		n = read_rest(c, fh, &op->read, n);
 	cfs_close(c);
 	return n;
 }
@@ -109,7 +110,7 @@ int cfs_read(struct vfs_op *op)
 		err = check_has_data(&sx);
 	if (err == 0)
 		err = cfs_check_io(&c, op->cred, &sx, CFS_R);
-	if (err == 0 && op->off < sx.stx_size) {
+	if (err == 0 && op->read.off < sx.stx_size) {
 		n = cfs_is_fixed(c.node) ? read_fixed(&c, op) :
 					   read_data(&c, op);
 		err = n < 0 ? (int)n : cfs_stat(&c, &sx);
@@ -117,8 +118,9 @@ int cfs_read(struct vfs_op *op)
 	if (err == 0) {
 		/* It may be shorter than it was by now.  And what is missing
 		 * for an error before the end, is not the end. */
-		op->eof = (n == 0 && room_in(op) > 0) ||
-			  op->off + (uint64_t)n >= sx.stx_size;
+		op->eof = (n == 0 &&
+			   iov_bytes(op->read.iov, op->read.niov) > 0) ||
+			  op->read.off + (uint64_t)n >= sx.stx_size;
 		if (op->attr)
 			cfs_attr(&sx, op->attr);
 	}
@@ -198,8 +200,9 @@ static int64_t write_data(struct cfs_call *c, struct vfs_op *op,
 		n = cfs_open(c, true, &fh);
 	if (n < 0)
 		return n;
-	n = ceph_ll_writev(c->cm, fh, op->iov, op->niov, (int64_t)op->off);
-	if (n >= 0 && op->stable != VFS_UNSTABLE) {
+	n = ceph_ll_writev(c->cm, fh, op->write.iov, op->write.niov,
+			   (int64_t)op->write.off);
+	if (n >= 0 && op->write.stable != VFS_UNSTABLE) {
 		/* The size is data, too, where the file has grown. */
 		err = cfs_sync(c);
 		/* Another sync may have been told of the loss of this data,
@@ -208,7 +211,7 @@ static int64_t write_data(struct cfs_call *c, struct vfs_op *op,
 			err = -ETIMEDOUT;
 		if (err < 0)
 			n = err;
-		op->stable = VFS_FILE_SYNC;
+		op->write.stable = VFS_FILE_SYNC;
 	}
 	cfs_close(c);
 	return n;
@@ -219,13 +222,13 @@ static int check_write(struct cfs_call *c, const struct vfs_op *op,
 {
 	int err = check_has_data(sx);
 
-	*len = room_in(op);
+	*len = iov_bytes(op->write.iov, op->write.niov);
 	if (err == 0 && cfs_is_fixed(c->node))
 		err = -EROFS;
 	if (err == 0)
 		err = cfs_check_io(c, op->cred, sx, CFS_W);
-	if (err == 0 && (op->off > INT64_MAX ||
-			 *len > (uint64_t)INT64_MAX - op->off))
+	if (err == 0 && (op->write.off > INT64_MAX ||
+			 *len > (uint64_t)INT64_MAX - op->write.off))
 		err = -EFBIG;
 	return err;
 }

@@ -168,9 +168,9 @@ int cfs_lookup(struct vfs_op *op)
 	if (err < 0)
 		return err;
 	err = cfs_stat(&c, &dir);
-	if (err == 0 && op->dir_attr) {
-		cfs_attr(&dir, op->dir_attr);
-		op->has_dir_attr = true;
+	if (err == 0 && op->lookup.dir_attr) {
+		cfs_attr(&dir, op->lookup.dir_attr);
+		op->lookup.has_dir_attr = true;
 	}
 	if (err == 0 && !S_ISDIR(dir.stx_mode))
 		err = -ENOTDIR;
@@ -199,8 +199,8 @@ int cfs_readlink(struct vfs_op *op)
 	if (n == 0)
 		n = ceph_ll_readlink(c.cm, c.in, text, sizeof(text), c.root);
 	if (n >= 0) {
-		n = MIN(n, (int)op->size);
-		memcpy(op->text, text, (size_t)n);
+		n = MIN(n, (int)op->readlink.size);
+		memcpy(op->readlink.text, text, (size_t)n);
 		if (op->attr)
 			cfs_attr(&sx, op->attr);
 	}
@@ -241,11 +241,11 @@ int cfs_link(struct vfs_op *op)
 
 	if (err < 0)
 		return err;
-	cfs_name_set(&name, op->to_name);
-	err = cfs_begin_other(&to, &c, op->to);
+	cfs_name_set(&name, op->to.name);
+	err = cfs_begin_other(&to, &c, op->to.dir);
 	if (err < 0)
 		return cfs_end(&c, err);
-	err = cfs_before(&to, op->to_wcc);
+	err = cfs_before(&to, op->to.wcc);
 	if (err == 0 && c.node->type == VFS_DIR)
 		err = -EPERM;
 	if (err == 0 && (cfs_is_fixed(c.node) || cfs_is_fixed(to.node)))
@@ -262,7 +262,7 @@ int cfs_link(struct vfs_op *op)
 		err = cfs_sync_change(&c, to.in);
 	if (cfs_stat(&c, &sx) == 0 && op->attr)
 		cfs_attr(&sx, op->attr);
-	err = cfs_after(&to, op->to_wcc, err);
+	err = cfs_after(&to, op->to.wcc, err);
 	cfs_end_other(&to);
 	return cfs_end(&c, err);
 }

@@ -514,15 +514,15 @@ static int check_link(struct cfs_node *n, const struct vfs_op *op)
 
 int cfs_open_handle(struct vfs_op *op)
 {
-	struct cfs_fs *fs = cfs_fs(op->fs);
+	struct cfs_fs *fs = cfs_fs(op->open.fs);
 	struct wire_handle w;
 	struct cfs_node *n;
 	vinodeno_t vino;
 	int err;
 
-	if (op->handle->len != sizeof(w))
+	if (op->open.handle->len != sizeof(w))
 		return -EBADMSG;
-	memcpy(&w, op->handle->data, sizeof(w));
+	memcpy(&w, op->open.handle->data, sizeof(w));
 	if (le64toh(w.cluster) != fs->cluster ||
 	    le32toh(w.fscid) != fs->store.fscid)
 		return -EBADMSG;

@@ -44,7 +44,7 @@ static void own_parent(const struct vfs_op *op, const struct cfs_node *dir,
 		       const struct ceph_statx *self, struct vfs_dirent *d)
 {
 	d->fileid = cfs_fileid(dir->vino);
-	if (!op->plus)
+	if (!op->readdir.plus)
 		return;
 	cfs_attr(self, &d->attr);
 	d->has_attr = true;
@@ -84,7 +84,7 @@ static bool give_entry(struct cfs_call *c, struct vfs_op *op,
 		d.fileid = is_parent(name) ? parent_fileid(c, sx) :
 					     cfs_fileid(cfs_vino(sx));
 		/* LOOKUP tells whether ".." is in the tree. */
-		if (op->plus && !is_parent(name)) {
+		if (op->readdir.plus && !is_parent(name)) {
 			cfs_attr(sx, &d.attr);
 			d.has_attr = true;
 			cfs_handle_make(c->client->fs, cfs_vino(sx),
@@ -92,7 +92,7 @@ static bool give_entry(struct cfs_call *c, struct vfs_op *op,
 			d.has_handle = true;
 		}
 	}
-	return op->emit(op->arg, &d);
+	return op->readdir.emit(op->readdir.arg, &d);
 }
 
 static uint64_t mark_of(const char *name)
@@ -118,7 +118,7 @@ static bool give_group(struct cfs_call *c, struct vfs_op *op,
 	if (g->n > 1)
 		qsort(g->entry, g->n, sizeof(*g->entry), by_cookie);
 	for (unsigned i = 0; i < g->n && room; i++)
-		if (g->entry[i].cookie > op->cookie)
+		if (g->entry[i].cookie > op->readdir.cookie)
 			room = give_entry(c, op, self, &g->entry[i]);
 	g->n = 0;
 	return room;
@@ -164,16 +164,16 @@ static int give_entries(struct cfs_call *c, struct vfs_op *op,
 {
 	/* Without attributes the number of the inode is enough, which comes
 	 * with the entry. */
-	unsigned want = op->plus ? CFS_WANT : CEPH_STATX_INO;
-	unsigned flags = op->plus ? 0 : AT_STATX_DONT_SYNC;
+	unsigned want = op->readdir.plus ? CFS_WANT : CEPH_STATX_INO;
+	unsigned flags = op->readdir.plus ? 0 : AT_STATX_DONT_SYNC;
 	struct group g = { .n = 0 };
 	struct entry e;
 	int r, err = 0;
 
-	if (op->cookie)
+	if (op->readdir.cookie)
 		ceph_seekdir(c->cm, dr, (int64_t)
-			     (op->cookie < FIRST ? op->cookie :
-			      (op->cookie & ~MARKS) | FIRST));
+			     (op->readdir.cookie < FIRST ? op->readdir.cookie :
+			      (op->readdir.cookie & ~MARKS) | FIRST));
 	do {
 		r = ceph_readdirplus_r(c->cm, dr, &e.de, &e.sx, want, flags,
 				       NULL);
@@ -194,11 +194,11 @@ int cfs_readdir(struct vfs_op *op)
 
 	if (err < 0)
 		return err;
-	op->verf = 0;
+	op->readdir.verf = 0;
 	err = cfs_stat(&c, &self);
 	if (err == 0 && !S_ISDIR(self.stx_mode))
 		err = -ENOTDIR;
-	if (err == 0 && op->cookie > INT64_MAX)
+	if (err == 0 && op->readdir.cookie > INT64_MAX)
 		err = -EBADE;
 	if (err == 0)
 		err = ceph_ll_opendir(c.cm, c.in, &dr, c.user);

@@ -241,13 +241,13 @@ int cfs_rename(struct vfs_op *op)
 	if (err < 0)
 		return err;
 	cfs_name_set(&name, op->name);
-	cfs_name_set(&to_name, op->to_name);
-	err = cfs_begin_other(&to, &c, op->to);
+	cfs_name_set(&to_name, op->to.name);
+	err = cfs_begin_other(&to, &c, op->to.dir);
 	if (err < 0)
 		return cfs_end(&c, err);
 	err = cfs_before(&c, op->wcc);
 	if (err == 0)
-		err = cfs_before(&to, op->to_wcc);
+		err = cfs_before(&to, op->to.wcc);
 	if (err == 0 && (cfs_is_fixed(c.node) || cfs_is_fixed(to.node)))
 		err = -EROFS;
 	if (err == 0 && (cfs_is_snapdir(&name) || cfs_is_snapdir(&to_name)))
@@ -255,7 +255,7 @@ int cfs_rename(struct vfs_op *op)
 	if (err == 0)
 		err = move_name(&c, &name, &to, &to_name, op->cred);
 	err = cfs_after(&c, op->wcc, err);
-	err = cfs_after(&to, op->to_wcc, err);
+	err = cfs_after(&to, op->to.wcc, err);
 	cfs_end_other(&to);
 	return cfs_end(&c, err);
 }

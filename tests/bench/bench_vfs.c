@@ -50,8 +50,8 @@ static struct vfs_node *open_file(const struct vfs_op *who)
 {
 	struct vfs_node *n;
 
-	check(GET(out, n, b.fs->ops->open_handle, who, NULL, .fs = b.fs,
-		  .handle = &b.h), "open_handle");
+	check(GET(out, n, b.fs->ops->open_handle, who, NULL,
+		  .open = { .fs = b.fs, .handle = &b.h }), "open_handle");
 	return n;
 }
 
@@ -75,7 +75,7 @@ static void do_access(const struct vfs_op *who)
 	struct vfs_node *n = open_file(who);
 	struct vfs_attr attr;
 
-	check(DO(b.fs->ops->access, who, n, .want = 0x2d, .attr = &attr),
+	check(DO(b.fs->ops->access, who, n, .access.want = 0x2d, .attr = &attr),
 	      "access");
 	vfs_node_put(n);
 }
@@ -86,7 +86,7 @@ static void do_lookup(const struct vfs_op *who)
 	struct vfs_node *n;
 
 	check(GET(out, n, b.fs->ops->lookup, who, b.root, .name = bench_file,
-		  .attr = &attr, .dir_attr = &dir_attr), "lookup");
+		  .attr = &attr, .lookup.dir_attr = &dir_attr), "lookup");
 	vfs_node_put(n);
 }
 
@@ -96,7 +96,7 @@ static void do_read(const struct vfs_op *who)
 	struct vfs_node *n = open_file(who);
 	struct vfs_attr attr;
 
-	check(DO(b.fs->ops->read, who, n, .iov = &iov, .niov = 1,
+	check(DO(b.fs->ops->read, who, n, .read = { .iov = &iov, .niov = 1 },
 		 .attr = &attr), "read");
 	vfs_node_put(n);
 }
@@ -107,7 +107,7 @@ static void do_write(const struct vfs_op *who)
 	struct vfs_node *n = open_file(who);
 	struct vfs_wcc wcc;
 
-	check(DO(b.fs->ops->write, who, n, .iov = &iov, .niov = 1,
+	check(DO(b.fs->ops->write, who, n, .write = { .iov = &iov, .niov = 1 },
 		 .wcc = &wcc), "write");
 	vfs_node_put(n);
 }
@@ -141,8 +141,9 @@ static void do_readdirplus(const struct vfs_op *who)
 {
 	long entries = 0;
 
-	check(DO(b.fs->ops->readdir, who, b.root, .plus = true, .emit = take,
-		 .arg = &entries), "readdir");
+	check(DO(b.fs->ops->readdir, who, b.root,
+		 .readdir = { .plus = true, .emit = take, .arg = &entries }),
+	      "readdir");
 }
 
 static void raw_stat(const struct vfs_op *who)

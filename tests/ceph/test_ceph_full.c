@@ -32,8 +32,10 @@ static void fill_some(struct vfs_node *f)
 	struct iovec iov = { buf, SIZE };
 
 	ck_assert_ptr_nonnull(buf);
-	ck_assert_int_eq(DO(vt.ops->write, &vt.who, f, .iov = &iov, .niov = 1,
-			    .stable = VFS_FILE_SYNC), (int)SIZE);
+	ck_assert_int_eq(DO(vt.ops->write, &vt.who, f,
+			    .write = { .iov = &iov, .niov = 1,
+				       .stable = VFS_FILE_SYNC }),
+			 (int)SIZE);
 	free(buf);
 }
 

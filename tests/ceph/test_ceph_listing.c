@@ -38,7 +38,8 @@ static bool note_name(void *arg, const struct vfs_dirent *d)
 static void read_page(struct vfs_node *from, struct page *p, unsigned room)
 {
 	struct vfs_op op = { .cred = vt.who.cred, .node = from,
-			     .cookie = p->cookie, .emit = note_name, .arg = p };
+			     .readdir = { .cookie = p->cookie,
+					  .emit = note_name, .arg = p } };
 
 	p->room = room;
 	p->n = 0;

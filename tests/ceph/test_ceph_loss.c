@@ -22,8 +22,10 @@ TEST(a_commit_of_data_that_was_lost_is_not_answered)
 	struct iovec iov = { (void *)(uintptr_t)"lost", 4 };
 	int err;
 
-	ck_assert_int_eq(DO(vt.ops->write, &vt.who, f, .iov = &iov,
-			    .niov = 1, .stable = VFS_UNSTABLE), 4);
+	ck_assert_int_eq(DO(vt.ops->write, &vt.who, f,
+			    .write = { .iov = &iov, .niov = 1,
+				       .stable = VFS_UNSTABLE }),
+			 4);
 	shut_out(&cfs_fs(vt.fs)->client[0]);
 	do {
 		err = DO(vt.ops->commit, &vt.who, f);
@@ -68,8 +70,10 @@ TEST(a_commit_of_data_that_a_full_pool_did_not_take_is_not_answered)
 
 	vt_write(before, 0, "some");
 	set_data_quota(1);
-	ck_assert_int_eq(DO(vt.ops->write, &vt.who, f, .iov = &iov,
-			    .niov = 1, .stable = VFS_UNSTABLE), 4);
+	ck_assert_int_eq(DO(vt.ops->write, &vt.who, f,
+			    .write = { .iov = &iov, .niov = 1,
+				       .stable = VFS_UNSTABLE }),
+			 4);
 	/* The tidier is not to close it first. */
 	mutex_lock(&n->lock);
 	n->busy++;
@@ -112,8 +116,9 @@ static void *write_stable(void *arg)
 	struct iovec iov = { (void *)(uintptr_t)"lost", 4 };
 	struct vfs_node *f = arg;
 
-	return (void *)(intptr_t)DO(vt.ops->write, &vt.who, f, .iov = &iov,
-				    .niov = 1, .stable = VFS_FILE_SYNC);
+	return (void *)(intptr_t)DO(vt.ops->write, &vt.who, f,
+				    .write = { .iov = &iov, .niov = 1,
+					       .stable = VFS_FILE_SYNC });
 }
 
 static bool is_busy(struct cfs_node *n)

@@ -128,8 +128,8 @@ TEST(both_directories_of_a_rename_show_it)
 	vfs_node_put(vt_file(a, "f"));
 	before = vt_attr(a);
 	ck_assert_int_eq(DO(vt.ops->rename, &vt.who, a, .name = vt_name("f"),
-			    .to = b, .to_name = vt_name("g"), .wcc = &from,
-			    .to_wcc = &to), 0);
+			    .to = { .dir = b, .name = vt_name("g") },
+			    .wcc = &from, .to.wcc = &to), 0);
 	ck_assert(from.has_after && to.has_after);
 	ck_assert(from.after.mtime.tv_sec != before.mtime.tv_sec ||
 		  from.after.mtime.tv_nsec != before.mtime.tv_nsec);
@@ -315,7 +315,7 @@ static int try_read(struct vfs_node *n, uint32_t uid)
 	char buf[4];
 	struct iovec iov = { buf, sizeof(buf) };
 
-	return DO(vt.ops->read, &who, n, .iov = &iov, .niov = 1);
+	return DO(vt.ops->read, &who, n, .read = { .iov = &iov, .niov = 1 });
 }
 
 static uint32_t mode_of(struct vfs_node *n)
@@ -368,17 +368,17 @@ TEST(a_directory_is_moved_to_another_by_who_may_write_to_it)
 	struct vfs_setattr all = { .set = VFS_SET_MODE, .mode = 0777 };
 	struct vfs_node *a = vt_dir(vt.root, "a"), *b = vt_dir(vt.root, "b");
 	struct vfs_node *d = vt_dir(a, "d");
-	struct vfs_op move = { .cred = &cred, .node = a, .to = b,
-			       .name = vt_name("d"), .to_name = vt_name("d") };
+	struct vfs_op move = { .cred = &cred, .node = a, .to.dir = b,
+			       .name = vt_name("d"), .to.name = vt_name("d") };
 
 	ck_assert_int_eq(DO(vt.ops->setattr, &vt.who, a, .set = &all), 0);
 	ck_assert_int_eq(DO(vt.ops->setattr, &vt.who, b, .set = &all), 0);
 	ck_assert_int_eq(vt.ops->rename(&move), -EACCES);
-	move.to = a;
-	move.to_name = vt_name("e");
+	move.to.dir = a;
+	move.to.name = vt_name("e");
 	ck_assert_int_eq(vt.ops->rename(&move), 0);
 	ck_assert_int_eq(DO(vt.ops->setattr, &vt.who, d, .set = &all), 0);
-	move.to = b;
+	move.to.dir = b;
 	move.name = vt_name("e");
 	ck_assert_int_eq(vt.ops->rename(&move), 0);
 	vfs_node_put(d);
@@ -396,10 +396,10 @@ TEST(the_name_of_snapshots_is_taken)
 	ck_assert_int_eq(DO(vt.ops->make, &vt.who, vt.root, .name = snap,
 			    .make = &how), -EEXIST);
 	ck_assert_int_eq(DO(vt.ops->rename, &vt.who, vt.root,
-			    .name = vt_name("f"), .to = vt.root,
-			    .to_name = snap), -EEXIST);
-	ck_assert_int_eq(DO(vt.ops->link, &vt.who, f, .to = vt.root,
-			    .to_name = snap), -EEXIST);
+			    .name = vt_name("f"),
+			    .to = { .dir = vt.root, .name = snap }), -EEXIST);
+	ck_assert_int_eq(DO(vt.ops->link, &vt.who, f,
+			    .to = { .dir = vt.root, .name = snap }), -EEXIST);
 	vfs_node_put(f);
 }
 

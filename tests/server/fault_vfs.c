@@ -306,8 +306,8 @@ static int fault_readlink(struct vfs_op *op)
 
 	if (err || !atomic_load(&f.length))
 		return err ? err : base->readlink(op);
-	memset(op->text, 'x', op->size);
-	return (int)op->size;
+	memset(op->readlink.text, 'x', op->readlink.size);
+	return (int)op->readlink.size;
 }
 
 FAULTY(statfs, FAULT_STATFS)
@@ -336,7 +336,7 @@ static int fault_access(struct vfs_op *op)
 		err = base->access(op);
 	/* Unrequested attributes may be anything. */
 	if (err == 0)
-		op->granted |= ~op->want;
+		op->access.granted |= ~op->access.want;
 	return err;
 }
 
@@ -345,30 +345,41 @@ size_t fault_read_room(void)
 	return atomic_load(&f.read_room);
 }
 
-/* Returns the bytes of op->iov. */
-static size_t check_range(const struct vfs_op *op)
+/* Returns the bytes of @iov. */
+static size_t check_range(uint64_t off, const struct iovec *iov, int niov)
 {
 	size_t sum = 0;
 
-	for (int i = 0; i < op->niov; i++)
-		sum += op->iov[i].iov_len;
-	never(op->off > INT64_MAX || sum > INT64_MAX - op->off);
+	for (int i = 0; i < niov; i++)
+		sum += iov[i].iov_len;
+	never(off > INT64_MAX || sum > INT64_MAX - off);
 	return sum;
 }
 
-/* Runs @fn on at most the first @max bytes of op->iov. */
-static int on_part(vfs_op_fn *fn, struct vfs_op *op, size_t max)
+/* Runs @fn on at most the first @max bytes at @iov, a member of @op. */
+static int on_part(vfs_op_fn *fn, struct vfs_op *op, const struct iovec **iov,
+		   int *niov, size_t max)
 {
-	const struct iovec *iov = op->iov;
-	struct iovec one = { iov->iov_base, MIN(max, iov->iov_len) };
-	int niov = op->niov, ret;
+	const struct iovec *all = *iov;
+	struct iovec one = { all->iov_base, MIN(max, all->iov_len) };
+	int nall = *niov, ret;
 
-	op->iov = &one;
-	op->niov = 1;
+	*iov = &one;
+	*niov = 1;
 	ret = fn(op);
-	op->iov = iov;
-	op->niov = niov;
+	*iov = all;
+	*niov = nall;
 	return ret;
+}
+
+static int read_part(struct vfs_op *op, uint32_t max)
+{
+	return on_part(base->read, op, &op->read.iov, &op->read.niov, max);
+}
+
+static int write_part(struct vfs_op *op, uint32_t max)
+{
+	return on_part(base->write, op, &op->write.iov, &op->write.niov, max);
 }
 
 /* Returns the bytes that a read of @len may bring; 0: all. */
@@ -385,23 +396,24 @@ static uint32_t read_limit(size_t len)
 static int fault_read_op(struct vfs_op *op)
 {
 	int err = check(op, FAULT_READ);
-	uint32_t max = read_limit(op->niov ? op->iov[0].iov_len : 0);
+	const struct vfs_read *r = &op->read;
+	uint32_t max = read_limit(r->niov ? r->iov[0].iov_len : 0);
 
-	atomic_store(&f.read_room, check_range(op));
+	atomic_store(&f.read_room, check_range(r->off, r->iov, r->niov));
 	if (err)
 		return err;
-	return max ? on_part(base->read, op, max) : base->read(op);
+	return max ? read_part(op, max) : base->read(op);
 }
 
 static int fault_read_pipe(struct vfs_op *op)
 {
 	int err = check(op, FAULT_READ);
-	uint32_t max = read_limit(op->count);
+	uint32_t max = read_limit(op->read.count);
 
 	if (err)
 		return err;
 	if (max)
-		op->count = max;
+		op->read.count = max;
 	return base->read_pipe(op);
 }
 
@@ -418,9 +430,9 @@ static int write_torn(struct vfs_op *op, uint32_t bytes)
 {
 	int ret = 0;
 
-	op->stable = VFS_FILE_SYNC;
-	if (bytes && op->iov->iov_len)
-		ret = on_part(base->write, op, bytes);
+	op->write.stable = VFS_FILE_SYNC;
+	if (bytes && op->write.iov->iov_len)
+		ret = write_part(op, bytes);
 	return ret < 0 ? ret : -EIO;
 }
 
@@ -434,7 +446,7 @@ static int fault_write_op(struct vfs_op *op)
 	if (op->nonblock && fault_on_posix())
 		return -EAGAIN;
 	err = check(op, FAULT_WRITE);
-	check_range(op);
+	check_range(op->write.off, op->write.iov, op->write.niov);
 	bump(op->node);
 	if (err)
 		return err;
@@ -443,17 +455,18 @@ static int fault_write_op(struct vfs_op *op)
 	tear = atomic_exchange(&f.tear, -1);
 	if (tear >= 0)
 		return write_torn(op, (uint32_t)tear);
-	err = sync_error(op->node, op->stable);
+	err = sync_error(op->node, op->write.stable);
 	if (err)
 		return err;
 	torn = struck();
 	if (torn >= 0)
-		max = (uint32_t)(op->iov->iov_len / 16 * (unsigned)torn + 1);
-	ret = max ? on_part(base->write, op, max) : base->write(op);
+		max = (uint32_t)(op->write.iov->iov_len / 16 *
+				 (unsigned)torn + 1);
+	ret = max ? write_part(op, max) : base->write(op);
 	if (torn >= 8 && ret >= 0)
 		return -EIO;
 	if (atomic_load(&f.committed) >= 0)
-		op->stable = (enum vfs_stable)
+		op->write.stable = (enum vfs_stable)
 			atomic_exchange(&f.committed,
 					atomic_load(&f.committed_then));
 	return ret;
@@ -463,7 +476,8 @@ static int fault_commit(struct vfs_op *op)
 {
 	int err = check(op, FAULT_COMMIT);
 
-	never(op->off > INT64_MAX || op->count > INT64_MAX - op->off);
+	never(op->commit.off > INT64_MAX ||
+	      op->commit.count > INT64_MAX - op->commit.off);
 	bump(op->node);
 	if (err == 0)
 		err = sync_error(op->node, VFS_FILE_SYNC);
@@ -502,7 +516,7 @@ static int fault_rename(struct vfs_op *op)
 	int err = check(op, FAULT_RENAME);
 
 	check_name(op->name);
-	check_name(op->to_name);
+	check_name(op->to.name);
 	return err ? err : after(base->rename(op));
 }
 
@@ -510,7 +524,7 @@ static int fault_link(struct vfs_op *op)
 {
 	int err = check(op, FAULT_LINK);
 
-	check_name(op->to_name);
+	check_name(op->to.name);
 	return err ? err : after(base->link(op));
 }
 
@@ -537,14 +551,14 @@ static bool emit_bare(void *arg, const struct vfs_dirent *d)
 
 static int fault_readdir(struct vfs_op *op)
 {
-	struct bare b = { op->emit, op->arg };
+	struct bare b = { op->readdir.emit, op->readdir.arg };
 	int err = check(op, FAULT_READDIR);
 
 	if (err)
 		return err;
 	if (atomic_load(&f.bare) || atomic_load(&f.length)) {
-		op->emit = emit_bare;
-		op->arg = &b;
+		op->readdir.emit = emit_bare;
+		op->readdir.arg = &b;
 	}
 	return base->readdir(op);
 }

@@ -369,8 +369,8 @@ static int child_lookup(struct vfs_op *op)
 {
 	int err = plain.lookup(op);
 
-	if (err == 0 && op->child && atomic_load(&children))
-		*op->child = (struct vfs_child){
+	if (err == 0 && op->lookup.child && atomic_load(&children))
+		*op->lookup.child = (struct vfs_child){
 			.path = strdup("/gannet-nowhere"), .is_part = true,
 		};
 	return err;

@@ -145,7 +145,7 @@ int try_lookup(struct vfs_node *dir, const char *name)
 	int err;
 
 	err = GET(out, n, posix_lookup, &w.who, dir, .name = name_of(name),
-		  .attr = &attr, .dir_attr = &dir_attr);
+		  .attr = &attr, .lookup.dir_attr = &dir_attr);
 	if (err == 0)
 		vfs_node_put(n);
 	return err;
@@ -193,8 +193,8 @@ void must_remove(struct vfs_node *dir, const char *name, bool is_dir)
 int try_open(const struct vfs_handle *h)
 {
 	struct vfs_node *n;
-	int err = GET(out, n, posix_open_handle, &w.who, NULL, .fs = w.fs,
-		      .handle = h);
+	int err = GET(out, n, posix_open_handle, &w.who, NULL,
+		      .open = { .fs = w.fs, .handle = h });
 
 	if (err == 0)
 		vfs_node_put(n);
@@ -214,8 +214,8 @@ struct vfs_node *must_open(const struct vfs_handle *h)
 {
 	struct vfs_node *n;
 
-	assert_ok(GET(out, n, posix_open_handle, &w.who, NULL, .fs = w.fs,
-		      .handle = h));
+	assert_ok(GET(out, n, posix_open_handle, &w.who, NULL,
+		      .open = { .fs = w.fs, .handle = h }));
 	return n;
 }
 
@@ -243,8 +243,9 @@ int64_t write_str(struct vfs_node *n, uint64_t off, const char *s,
 
 	if (!stable)
 		stable = &file;
-	return GET(stable, *stable, posix_write, &w.who, n, .off = off,
-		   .iov = &iov, .niov = 1, .stable = *stable);
+	return GET(write.stable, *stable, posix_write, &w.who, n,
+		   .write = { .off = off, .iov = &iov, .niov = 1,
+			      .stable = *stable });
 }
 
 int64_t read_str(struct vfs_node *n, uint64_t off, char out[64], bool *eof)
@@ -253,6 +254,6 @@ int64_t read_str(struct vfs_node *n, uint64_t off, char out[64], bool *eof)
 	bool end;
 
 	memset(out, 0, 64);
-	return GET(eof, *(eof ? eof : &end), posix_read, &w.who, n, .off = off,
-		   .iov = iov, .niov = 3);
+	return GET(eof, *(eof ? eof : &end), posix_read, &w.who, n,
+		   .read = { .off = off, .iov = iov, .niov = 3 });
 }

@@ -63,9 +63,9 @@ TEST(everything_removed_gives_everything_back)
 		snprintf(name, sizeof(name), "e%d", i);
 		f = vt_file(d, name);
 		ck_assert_int_eq(DO(vt.ops->write, &vt.who, f,
-				    .off = (uint64_t)i * 123456789, .iov = &iov,
-				    .niov = 1),
-			 sizeof(data));
+				    .write = { .off = (uint64_t)i * 123456789,
+					       .iov = &iov, .niov = 1 }),
+				 sizeof(data));
 		vfs_node_put(f);
 	}
 	ck_assert_int_eq(vt_make(&vt.who, d, "l", VFS_LNK, "target"), 0);
@@ -125,8 +125,8 @@ TEST(the_bound_on_memory_holds_and_half_a_write_counts)
 	uint64_t off = 0;
 	int64_t n;
 
-	while ((n = DO(vt.ops->write, &vt.who, f, .off = off, .iov = &iov,
-		       .niov = 1)) > 0)
+	while ((n = DO(vt.ops->write, &vt.who, f,
+		       .write = { .off = off, .iov = &iov, .niov = 1 })) > 0)
 		off += (uint64_t)n;
 	ck_assert_int_eq(n, -ENOSPC);
 	ck_assert_uint_gt(off, 60 << 20);
@@ -147,8 +147,9 @@ TEST(sparse_writes_pay_for_their_tree_too)
 	unsigned i = 0;
 
 	do {
-		n = DO(vt.ops->write, &vt.who, f, .off = (uint64_t)i++ << 38,
-		       .iov = &iov, .niov = 1);
+		n = DO(vt.ops->write, &vt.who, f,
+		       .write = { .off = (uint64_t)i++ << 38, .iov = &iov,
+				  .niov = 1 });
 	} while (n == 1 && i < 4000);
 	ck_assert_int_eq(n, -ENOSPC);
 	ck_assert_uint_le(the_fs()->bytes, 64 << 20);
@@ -232,8 +233,8 @@ TEST(pages_are_clean_when_they_are_used_again)
 	bool eof;
 
 	memset(data, 'x', sizeof(data));
-	ck_assert_int_eq(DO(vt.ops->write, &vt.who, f, .iov = &iov, .niov = 1),
-			 sizeof(data));
+	ck_assert_int_eq(DO(vt.ops->write, &vt.who, f,
+			    .write = { .iov = &iov, .niov = 1 }), sizeof(data));
 	ck_assert_int_eq(vt_set_size(f, 0), 0);
 	for (uint64_t i = 0; i < 32; i++)
 		vt_write(f, i * MEM_PAGE + MEM_PAGE / 2, "y");
@@ -272,14 +273,14 @@ TEST(a_cookie_that_was_never_given_is_bad)
 	bool eof;
 
 	vfs_node_put(vt_file(d, "f"));
-	ck_assert_int_eq(DO(vt.ops->readdir, &vt.who, d, .cookie = 100),
+	ck_assert_int_eq(DO(vt.ops->readdir, &vt.who, d, .readdir.cookie = 100),
 			 -EBADE);
-	ck_assert_int_eq(DO(vt.ops->readdir, &vt.who, d, .cookie = UINT64_MAX),
-			 -EBADE);
+	ck_assert_int_eq(DO(vt.ops->readdir, &vt.who, d,
+			    .readdir.cookie = UINT64_MAX), -EBADE);
 	/* That of an entry that has gone is good. */
 	ck_assert_int_eq(vt_remove(d, "f"), 0);
 	ck_assert_int_eq(GET(eof, eof, vt.ops->readdir, &vt.who, d,
-			     .cookie = 3), 0);
+			     .readdir.cookie = 3), 0);
 	ck_assert(eof);
 	vfs_node_put(d);
 }
@@ -294,7 +295,8 @@ TEST(a_locked_node_does_not_block_a_poller)
 
 	mem_wrlock(mem_node(f));
 	ck_assert_int_eq(DO(vt.ops->getattr, &who, f, .attr = &attr), -EAGAIN);
-	ck_assert_int_eq(DO(vt.ops->access, &who, f, .want = 1), -EAGAIN);
+	ck_assert_int_eq(DO(vt.ops->access, &who, f, .access.want = 1),
+			 -EAGAIN);
 	ck_assert_int_eq(DO(vt.ops->read, &who, f), -EAGAIN);
 	ck_assert_int_eq(DO(vt.ops->lookup, &who, vt.root,
 			    .name = vt_name("f"), .attr = &attr), -EAGAIN);
@@ -321,8 +323,8 @@ TEST(freeing_much_is_left_to_a_worker)
 	size_t len = VFS_LONG + 4096;
 	struct iovec iov = { calloc(1, len), len };
 
-	ck_assert_int_eq(DO(vt.ops->write, &who, f, .iov = &iov, .niov = 1),
-			 (int64_t)len);
+	ck_assert_int_eq(DO(vt.ops->write, &who, f,
+			    .write = { .iov = &iov, .niov = 1 }), (int64_t)len);
 	ck_assert_int_eq(DO(vt.ops->setattr, &who, f, .set = &shrink), -EAGAIN);
 	ck_assert_int_eq(DO(vt.ops->remove, &who, vt.root,
 			    .name = vt_name("f")), -EAGAIN);
@@ -342,7 +344,7 @@ TEST(another_mount_knows_no_handles_of_this_one)
 	ck_assert_int_eq(mem_vfs_ops.mount(&config, &other), 0);
 	vt.ops->handle(vt.root, &h);
 	ck_assert_int_eq(DO(vt.ops->open_handle, &vt.who, NULL,
-			    .fs = other, .handle = &h), -ESTALE);
+			    .open = { .fs = other, .handle = &h }), -ESTALE);
 	ck_assert_uint_eq(other->fsid, vt.fs->fsid);
 	ck_assert_uint_ne(other->verf, vt.fs->verf);
 	mem_vfs_ops.unmount(other);

@@ -100,7 +100,8 @@ TEST_LOOP(commit_makes_times_durable_as_well_as_data, 0, WORLDS)
 	before = fsyncs;
 	assert_ok(DO(posix_commit, &w.who, n));
 	ck_assert_int_eq(fsyncs - before, !world_on_tmpfs());
-	assert_ok(DO(posix_commit, &w.who, n, .off = 1, .count = 1));
+	assert_ok(DO(posix_commit, &w.who, n,
+		     .commit = { .off = 1, .count = 1 }));
 	ck_assert_int_eq(fsyncs - before, 2 * !world_on_tmpfs());
 	vfs_node_put(n);
 	world_close();
@@ -170,8 +171,8 @@ static void fill_up(struct vfs_node *n)
 	int64_t got;
 
 	do {
-		got = DO(posix_write, &w.who, n, .off = off, .iov = &iov,
-			 .niov = 1);
+		got = DO(posix_write, &w.who, n,
+			 .write = { .off = off, .iov = &iov, .niov = 1 });
 		if (got > 0)
 			off += got;
 		ck_assert_uint_lt(off, 10 << 20);
@@ -233,8 +234,9 @@ TEST_LOOP(attributes_around_a_change_tell_it, 0, WORLDS)
 	world_open(_i, NULL);
 	n = must_create(w.root, "f");
 	old = attr_of(n);
-	ck_assert_int_eq(DO(posix_write, &w.who, n, .off = 5, .iov = &iov,
-			    .niov = 1, .wcc = &wcc), 3);
+	ck_assert_int_eq(DO(posix_write, &w.who, n,
+			    .write = { .off = 5, .iov = &iov, .niov = 1 },
+			    .wcc = &wcc), 3);
 	ck_assert(wcc.has_before && wcc.has_after);
 	ck_assert_int_eq(wcc.before_size, 0);
 	ck_assert_int_eq(wcc.before_ctime.tv_nsec, old.ctime.tv_nsec);
@@ -349,8 +351,8 @@ TEST_LOOP(access_answers_as_the_kernel_does, 0, WORLDS)
 	n = must_create(w.root, "f");
 	assert_ok(DO(posix_setattr, &w.who, n, .set = &set));
 	for (int i = 0; i < 3; i++) {
-		assert_ok(GET(granted, got, posix_access, &w.who, n,
-			      .want = 0x3f, .attr = &attr));
+		assert_ok(GET(access.granted, got, posix_access, &w.who, n,
+			      .access.want = 0x3f, .attr = &attr));
 		if (geteuid() == 0)
 			ck_assert_int_eq(got, 0x2d);
 		else
@@ -358,15 +360,16 @@ TEST_LOOP(access_answers_as_the_kernel_does, 0, WORLDS)
 		ck_assert_int_eq(attr.mode, 0500);
 		usleep(60000);		/* until answers are kept */
 	}
-	assert_ok(GET(granted, got, posix_access, &w.who, n,
-		      .want = VFS_ACCESS_READ));
+	assert_ok(GET(access.granted, got, posix_access, &w.who, n,
+		      .access.want = VFS_ACCESS_READ));
 	ck_assert_int_eq(got, VFS_ACCESS_READ);
 	set.mode = 0644;
 	assert_ok(DO(posix_setattr, &w.who, n, .set = &set));
-	assert_ok(GET(granted, got, posix_access, &w.who, n, .want = 0x3f));
+	assert_ok(GET(access.granted, got, posix_access, &w.who, n,
+		      .access.want = 0x3f));
 	ck_assert_int_eq(got, 0x0d);
-	assert_ok(GET(granted, got, posix_access, &w.who, w.root,
-		      .want = 0x3f));
+	assert_ok(GET(access.granted, got, posix_access, &w.who, w.root,
+		      .access.want = 0x3f));
 	ck_assert_int_eq(got, 0x1f);
 	vfs_node_put(n);
 	world_close();
@@ -384,12 +387,13 @@ TEST_LOOP(symbolic_links_are_kept_as_they_are_and_not_followed, 0, WORLDS)
 		      .make = &what));
 	ck_assert_int_eq(attr_of(n).type, VFS_LNK);
 	for (int i = 0; i < 2; i++) {
-		ck_assert_int_eq(DO(posix_readlink, &w.who, n, .text = buf,
-				    .size = 64), 9);
+		ck_assert_int_eq(DO(posix_readlink, &w.who, n,
+				    .readlink = { .text = buf, .size = 64 }),
+				 9);
 		ck_assert_mem_eq(buf, "../../etc", 9);
 	}
-	ck_assert_int_eq(DO(posix_readlink, &w.who, n, .text = buf, .size = 3),
-			 3);
+	ck_assert_int_eq(DO(posix_readlink, &w.who, n,
+			    .readlink = { .text = buf, .size = 3 }), 3);
 	assert_err(try_lookup(n, "passwd"), ENOTDIR);
 	vfs_node_put(n);
 	n = must_lookup(w.root, "l");

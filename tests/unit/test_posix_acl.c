@@ -140,8 +140,8 @@ static bool may_read(struct vfs_node *n)
 	const struct vfs_op as_alice = { .cred = &alice };
 	uint32_t granted = 0;
 
-	assert_ok(GET(granted, granted, posix_access, &as_alice, n,
-		      .want = VFS_ACCESS_READ));
+	assert_ok(GET(access.granted, granted, posix_access, &as_alice, n,
+		      .access.want = VFS_ACCESS_READ));
 	return granted & VFS_ACCESS_READ;
 }
 

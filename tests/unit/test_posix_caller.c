@@ -111,7 +111,7 @@ static int read_as(const struct vfs_op *who, struct vfs_node *n)
 	char data[8];
 	struct iovec iov = { data, sizeof(data) };
 
-	return DO(posix_read, who, n, .iov = &iov, .niov = 1);
+	return DO(posix_read, who, n, .read = { .iov = &iov, .niov = 1 });
 }
 
 static int write_as(const struct vfs_op *who, struct vfs_node *n,
@@ -119,8 +119,8 @@ static int write_as(const struct vfs_op *who, struct vfs_node *n,
 {
 	struct iovec iov = { (char [4]){ "abc" }, 4 };
 
-	return DO(posix_write, who, n, .iov = &iov, .niov = 1,
-		  .stable = stable);
+	return DO(posix_write, who, n,
+		  .write = { .iov = &iov, .niov = 1, .stable = stable });
 }
 
 static int cut_as(const struct vfs_op *who, struct vfs_node *n, uint64_t size)
@@ -135,7 +135,8 @@ static int pipe_as(const struct vfs_op *who, struct vfs_node *n)
 	int ends[2], got;
 
 	assert_ok(pipe(ends));
-	got = DO(posix_read_pipe, who, n, .count = 4, .pipe = ends[1]);
+	got = DO(posix_read_pipe, who, n,
+		 .read = { .count = 4, .pipe = ends[1] });
 	close(ends[0]);
 	close(ends[1]);
 	return got;
@@ -150,7 +151,8 @@ static bool take_entry(void *arg, const struct vfs_dirent *e)
 
 static int list_as(const struct vfs_op *who, struct vfs_node *dir, bool plus)
 {
-	return DO(posix_readdir, who, dir, .emit = take_entry, .plus = plus);
+	return DO(posix_readdir, who, dir,
+		  .readdir = { .emit = take_entry, .plus = plus });
 }
 
 static struct vfs_node *look_up(const char *name)
@@ -326,11 +328,11 @@ TEST_LOOP(access_that_is_asked_about_an_open_opens, 0, WORLDS)
 	if (!begin(_i, 0))
 		return;
 	n = look_up("f");
-	assert_ok(GET(granted, granted, posix_access, &as_alice, n,
-		      .want = want));
+	assert_ok(GET(access.granted, granted, posix_access, &as_alice, n,
+		      .access.want = want));
 	ck_assert_uint_eq(granted, want);
-	assert_ok(GET(granted, granted, posix_access, &as_bob, n,
-		      .want = want));
+	assert_ok(GET(access.granted, granted, posix_access, &as_bob, n,
+		      .access.want = want));
 	/* An open says no, to the owner of a file, too. */
 	ck_assert_uint_eq(granted, VFS_ACCESS_OPEN);
 	vfs_node_put(n);

@@ -187,10 +187,12 @@ TEST_LOOP(a_file_that_grows_behind_a_pipe_is_read_instead, 0, WORLDS)
 	ck_assert_int_eq(write_str(n, 0, "12345", NULL), 5);
 	ck_assert_int_eq(pipe2(fd, O_NONBLOCK | O_CLOEXEC), 0);
 	atomic_store(&grows, true);
-	assert_err(DO(posix_read_pipe, &w.who, n, .off = 5, .count = 4096,
-		      .pipe = fd[1]), EOPNOTSUPP);
-	ck_assert_int_eq(GET(eof, eof, posix_read_pipe, &w.who, n, .off = 5,
-			     .count = 4096, .pipe = fd[1]), 5);
+	assert_err(DO(posix_read_pipe, &w.who, n,
+		      .read = { .off = 5, .count = 4096, .pipe = fd[1] }),
+		   EOPNOTSUPP);
+	ck_assert_int_eq(GET(eof, eof, posix_read_pipe, &w.who, n,
+			     .read = { .off = 5, .count = 4096,
+				       .pipe = fd[1] }), 5);
 	ck_assert(eof);
 	close(fd[0]);
 	close(fd[1]);

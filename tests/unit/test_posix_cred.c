@@ -19,8 +19,8 @@ static void frees_much(const struct vfs_op *now, struct vfs_node *n)
 	size_t len = VFS_LONG + 4096;
 	struct iovec iov = { calloc(1, len), len };
 
-	ck_assert_int_eq(DO(posix_write, now, n, .iov = &iov, .niov = 1),
-			 (int64_t)len);
+	ck_assert_int_eq(DO(posix_write, now, n,
+			    .write = { .iov = &iov, .niov = 1 }), (int64_t)len);
 	free(iov.iov_base);
 	assert_err(DO(posix_remove, now, w.root, .name = name_of("f")), EAGAIN);
 	assert_err(DO(posix_setattr, now, n, .set = &shrink), EAGAIN);
@@ -44,19 +44,20 @@ TEST_LOOP(calls_that_must_not_wait_do_what_memory_has, 0, WORLDS)
 	h = handle_of(n);
 	ck_assert_int_eq(write_str(n, 0, "01234567", NULL), 8);
 	assert_ok(DO(posix_getattr, &now, n, .attr = &attr));
-	got = GET(eof, eof, posix_read, &now, n, .iov = &iov, .niov = 1);
+	got = GET(eof, eof, posix_read, &now, n,
+		  .read = { .iov = &iov, .niov = 1 });
 	if (got != -EAGAIN) {		/* a file system without RWF_NOWAIT */
 		ck_assert_int_eq(got, 8);
 		ck_assert(eof);
 	}
-	assert_ok(GET(out, m, posix_open_handle, &now, NULL, .fs = w.fs,
-		      .handle = &h));
+	assert_ok(GET(out, m, posix_open_handle, &now, NULL,
+		      .open = { .fs = w.fs, .handle = &h }));
 	vfs_node_put(m);
 	/* Another process's rename may be in the way of the name cache. */
 	for (int i = 0; i < 1000; i++) {
 		err = GET(out, m, posix_lookup, &now, w.root,
 			  .name = name_of("f"), .attr = &attr,
-			  .dir_attr = &dir_attr);
+			  .lookup.dir_attr = &dir_attr);
 		if (err != -EAGAIN)
 			break;
 	}
@@ -73,16 +74,17 @@ TEST_LOOP(calls_that_must_not_wait_do_what_memory_has, 0, WORLDS)
 	} else {
 		assert_err(err, EAGAIN);
 		assert_err(try_lookup(w.root, "g"), ENOENT);
-		ck_assert_int_eq(DO(posix_write, &now, n, .iov = &iov,
-				    .niov = 1, .stable = VFS_FILE_SYNC),
+		ck_assert_int_eq(DO(posix_write, &now, n,
+				    .write = { .iov = &iov, .niov = 1,
+					       .stable = VFS_FILE_SYNC }),
 				 world_on_tmpfs() ? 8 : -EAGAIN);
 		assert_err(DO(posix_remove, &now, w.root, .name = name_of("f")),
 			   EAGAIN);
 	}
 	vfs_node_put(n);
 	world_restart();
-	err = GET(out, m, posix_open_handle, &now, NULL, .fs = w.fs,
-		  .handle = &h);
+	err = GET(out, m, posix_open_handle, &now, NULL,
+		  .open = { .fs = w.fs, .handle = &h });
 	if (world_on_tmpfs() && !to_posix_fs(w.fs)->table) {
 		assert_ok(err);
 		vfs_node_put(m);
@@ -192,10 +194,10 @@ static void ask_as_carol(void *arg)
 	a->lookup = GET(out, n, posix_lookup, &now, w.root,
 			.name = name_of("f"));
 	vfs_node_put(n);
-	a->access = GET(granted, a->granted, posix_access, &now, a->node,
-			.want = VFS_ACCESS_READ);
-	a->read = DO(posix_read, &now, a->node, .iov = &iov,
-		     .niov = 1);
+	a->access = GET(access.granted, a->granted, posix_access, &now, a->node,
+			.access.want = VFS_ACCESS_READ);
+	a->read = DO(posix_read, &now, a->node,
+		     .read = { .iov = &iov, .niov = 1 });
 }
 
 static void ask_on_another_thread(struct asking *a)
@@ -267,10 +269,10 @@ TEST_LOOP(calls_that_must_not_wait_never_change_credentials, 0, WORLDS)
 
 	/* A thread that may asks as carol, and the answers are kept. */
 	w.who.cred = &carol;
-	assert_ok(GET(granted, a.granted, posix_access, &w.who, a.node,
-		      .want = VFS_ACCESS_READ));
-	assert_ok(GET(granted, a.granted, posix_access, &w.who, w.root,
-		      .want = VFS_ACCESS_LOOKUP));
+	assert_ok(GET(access.granted, a.granted, posix_access, &w.who, a.node,
+		      .access.want = VFS_ACCESS_READ));
+	assert_ok(GET(access.granted, a.granted, posix_access, &w.who, w.root,
+		      .access.want = VFS_ACCESS_LOOKUP));
 	before = stats_sum_by_name("posix_cred_switch");
 	ask_on_another_thread(&a);
 	ck_assert(a.lookup == 0 || a.lookup == -EAGAIN);
@@ -387,8 +389,8 @@ static bool may_change(struct vfs_node *n)
 	const struct vfs_op as_carol = { .cred = &carol };
 	uint32_t granted = 0;
 
-	assert_ok(GET(granted, granted, posix_access, &as_carol, n,
-		      .want = VFS_ACCESS_MODIFY));
+	assert_ok(GET(access.granted, granted, posix_access, &as_carol, n,
+		      .access.want = VFS_ACCESS_MODIFY));
 	return granted & VFS_ACCESS_MODIFY;
 }
 

@@ -57,8 +57,9 @@ static bool read_page(struct vfs_node *dir, struct page *p)
 	bool eof = false;
 
 	p->taken = 0;
-	assert_ok(GET(eof, eof, posix_readdir, &w.who, dir, .cookie = p->cookie,
-		      .plus = p->plus, .emit = take, .arg = p));
+	assert_ok(GET(eof, eof, posix_readdir, &w.who, dir,
+		      .readdir = { .cookie = p->cookie, .plus = p->plus,
+				   .emit = take, .arg = p }));
 	ck_assert_uint_eq(verf, 0);
 	ck_assert(eof || p->taken > 0);
 	return eof;
@@ -239,8 +240,10 @@ TEST_LOOP(a_cookie_that_can_not_be_is_refused, 0, WORLDS)
 	struct page p = { .room = 1 };
 
 	world_open(_i, NULL);
-	assert_err(DO(posix_readdir, &w.who, w.root, .emit = take,
-		      .arg = &p, .cookie = 1ull << 63), EBADE);
+	assert_err(DO(posix_readdir, &w.who, w.root,
+		      .readdir = { .emit = take, .arg = &p,
+				   .cookie = 1ull << 63 }),
+		   EBADE);
 	world_close();
 }
 
@@ -257,7 +260,8 @@ static struct vfs_handle check_covered(const char *name)
 	ops->handle(n, &h);
 	assert_ok(DO(ops->getattr, &w.who, n, .attr = &attr));
 	ck_assert_int_eq(attr.type, VFS_DIR);
-	assert_ok(DO(ops->readdir, &w.who, n, .emit = take, .arg = &p));
+	assert_ok(DO(ops->readdir, &w.who, n,
+		     .readdir = { .emit = take, .arg = &p }));
 	ck_assert_int_eq(p.taken, 2);
 	assert_err(DO(ops->lookup, &w.who, n, .name = name_of("f")), ENOENT);
 	assert_err(DO(ops->make, &w.who, n, .name = name_of("d"),

@@ -74,8 +74,8 @@ static int create(struct vfs_node *dir, const char *name)
 static int move(struct vfs_node *from, const char *name, struct vfs_node *to,
 		const char *to_name)
 {
-	return DO(posix_rename, &w.who, from, .name = name_of(name), .to = to,
-		  .to_name = name_of(to_name));
+	return DO(posix_rename, &w.who, from, .name = name_of(name),
+		  .to = { .dir = to, .name = name_of(to_name) });
 }
 
 static int set_mode(struct vfs_node *n, uint32_t mode)
@@ -126,11 +126,12 @@ TEST_LOOP(a_link_is_not_made_without_memory_for_its_sync, 0, 2)
 	fresh_dirs(_i, &a, &b);
 	f = must_lookup(a, "f");
 	sync_faults.open_errno = ENOMEM;
-	assert_err(DO(posix_link, &w.who, f, .to = b, .to_name = name_of("l")),
-		   ENOMEM);
+	assert_err(DO(posix_link, &w.who, f,
+		      .to = { .dir = b, .name = name_of("l") }), ENOMEM);
 	ck_assert(!is_there("b/l"));
 	sync_faults.open_errno = 0;
-	assert_ok(DO(posix_link, &w.who, f, .to = b, .to_name = name_of("l")));
+	assert_ok(DO(posix_link, &w.who, f,
+		     .to = { .dir = b, .name = name_of("l") }));
 	vfs_node_put(f);
 	close_dirs(a, b);
 }

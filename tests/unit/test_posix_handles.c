@@ -95,7 +95,7 @@ TEST_LOOP(handles_of_what_is_gone_are_stale_for_ever, 0, WORLDS)
 	assert_ok(unlink(local("1")));			/* locally */
 	put(must_create(w.root, "x"));
 	assert_ok(DO(posix_rename, &w.who, w.root, .name = name_of("x"),
-		     .to = w.root, .to_name = name_of("2")));
+		     .to = { .dir = w.root, .name = name_of("2") }));
 	for (int i = 0; i < 3; i++)
 		assert_err(try_use(&h[i]), ESTALE);
 	/* New files take the names, and perhaps the inodes. */
@@ -130,10 +130,10 @@ TEST_LOOP(a_node_in_use_turns_stale_when_its_file_goes, 0, WORLDS)
 	assert_err(read_str(n, 0, buf, NULL), ESTALE);
 	assert_err(write_str(n, 0, "text", NULL), ESTALE);
 	assert_err(DO(posix_setattr, &w.who, n, .set = &set), ESTALE);
-	assert_err(DO(posix_access, &w.who, n, .want = 1),
+	assert_err(DO(posix_access, &w.who, n, .access.want = 1),
 		   ESTALE);
-	assert_err(DO(posix_link, &w.who, n, .to = w.root,
-		      .to_name = name_of("g")), ESTALE);
+	assert_err(DO(posix_link, &w.who, n,
+		      .to = { .dir = w.root, .name = name_of("g") }), ESTALE);
 	assert_err(try_lookup(dir, "x"), ESTALE);
 	put(n);
 	put(dir);
@@ -160,7 +160,7 @@ TEST_LOOP(a_removed_files_descriptors_are_closed_at_once, 0, WORLDS)
 	put(must_create(w.root, "g"));
 	put(must_create(w.root, "h"));
 	assert_ok(DO(posix_rename, &w.who, w.root, .name = name_of("g"),
-		     .to = w.root, .to_name = name_of("h")));
+		     .to = { .dir = w.root, .name = name_of("h") }));
 	ck_assert_int_le(fs->cache.nfds, before + 2);
 	world_close();
 }

@@ -67,8 +67,9 @@ static int try_list_page(void)
 {
 	int room = r.room, err;
 
-	err = GET(eof, r.eof, posix_readdir, &w.who, w.root, .cookie = r.cookie,
-		  .plus = true, .emit = take, .arg = &room);
+	err = GET(eof, r.eof, posix_readdir, &w.who, w.root,
+		  .readdir = { .cookie = r.cookie, .plus = true, .emit = take,
+			       .arg = &room });
 	ck_assert(err || r.eof || room < r.room);
 	return err;
 }
@@ -150,8 +151,8 @@ TEST_LOOP(attributes_follow_the_servers_changes, 0, WORLDS)
 	assert_ok(DO(posix_setattr, &w.who, n, .set = &set));
 	list();
 	ck_assert_uint_eq(r.file[10].attr.mode, 0600);
-	assert_ok(DO(posix_link, &w.who, n, .to = sub,
-		     .to_name = name_of("other")));
+	assert_ok(DO(posix_link, &w.who, n,
+		     .to = { .dir = sub, .name = name_of("other") }));
 	list();
 	ck_assert_uint_eq(r.file[10].attr.nlink, 2);
 	vfs_node_put(n);
@@ -346,8 +347,8 @@ static void own(void *arg)
 		do {
 			o->left = 70;
 			if (GET(eof, eof, posix_readdir, &w.who, w.root,
-				.cookie = o->cookie, .plus = true,
-				.emit = take_own, .arg = o) < 0)
+				.readdir = { .cookie = o->cookie, .plus = true,
+					     .emit = take_own, .arg = o }) < 0)
 				o->wrong++;
 		} while (!eof && o->wrong == 0);
 		o->wrong += o->size != i / 4 * 4 + 1;

@@ -258,8 +258,8 @@ TEST_LOOP(no_directory_is_read_on_a_poller, 2, WORLDS)
 	make("f");
 	few[0] = learn("f");
 	assert_ok(rename(local("f"), local("g")));
-	assert_err(DO(posix_open_handle, &now, NULL, .fs = w.fs,
-		      .handle = &few[0]), EAGAIN);
+	assert_err(DO(posix_open_handle, &now, NULL,
+		      .open = { .fs = w.fs, .handle = &few[0] }), EAGAIN);
 	assert_ok(try_open(&few[0]));
 	world_close();
 }
@@ -373,7 +373,7 @@ TEST_LOOP(a_file_that_comes_back_is_found_after_a_local_rename, 2, WORLDS)
 	settle(".");
 	assert_ok(open_in_the_end(&g));		/* the directory was read */
 	assert_ok(DO(posix_rename, &w.who, there, .name = name_of("x"),
-		     .to = w.root, .to_name = name_of("f")));
+		     .to = { .dir = w.root, .name = name_of("f") }));
 	assert_ok(open_in_the_end(&f));
 	assert_ok(rename(local("f"), local("k")));
 	assert_ok(open_in_the_end(&f));
@@ -396,8 +396,8 @@ TEST_LOOP(a_file_keeps_the_name_that_a_local_process_gave_it, 2, WORLDS)
 		d = must_mkdir(w.root, dir);
 		n = must_create(d, "e");
 		h = handle_of(n);
-		assert_ok(DO(posix_link, &w.who, n, .to = d,
-			     .to_name = name_of(name_no(i))));
+		assert_ok(DO(posix_link, &w.who, n,
+			     .to = { .dir = d, .name = name_of(name_no(i)) }));
 		posix_cache_forget(&to_posix_fs(w.fs)->cache, to_posix(n));
 		put(n);
 		snprintf(path, sizeof(path), "%s/e", dir);

@@ -75,8 +75,8 @@ static void link_f(void)
 {
 	struct vfs_node *n = must_lookup(w.root, "f");
 
-	assert_ok(DO(posix_link, &w.who, n, .to = other,
-		     .to_name = name_of("l")));
+	assert_ok(DO(posix_link, &w.who, n,
+		     .to = { .dir = other, .name = name_of("l") }));
 	put(n);
 }
 
@@ -102,7 +102,7 @@ TEST_LOOP(a_link_made_while_its_file_is_created_is_remembered, 0, 2)
 static void move_f(void)
 {
 	assert_ok(DO(posix_rename, &w.who, w.root, .name = name_of("f"),
-		     .to = other, .to_name = name_of("g")));
+		     .to = { .dir = other, .name = name_of("g") }));
 }
 
 TEST_LOOP(a_file_that_is_moved_while_it_is_created_is_found, 0, 2)
@@ -128,7 +128,7 @@ static void move_d(void)
 			   "d" : "e";
 
 	assert_ok(DO(posix_rename, &w.who, w.root, .name = name_of(name),
-		     .to = other, .to_name = name_of("g")));
+		     .to = { .dir = other, .name = name_of("g") }));
 }
 
 /* The directory's handle, and one of a file in it. */
@@ -203,8 +203,8 @@ TEST_LOOP(a_directory_that_is_moved_while_it_is_renamed_is_found,
 	struct vfs_handle h[2];
 
 	open_moment(_i, h);
-	DO(posix_rename, &w.who, w.root, .name = name_of("d"), .to = w.root,
-	   .to_name = name_of("e"));
+	DO(posix_rename, &w.who, w.root, .name = name_of("d"),
+	   .to = { .dir = w.root, .name = name_of("e") });
 	close_moment(h);
 }
 
@@ -212,9 +212,9 @@ TEST_LOOP(a_directory_that_is_moved_while_it_is_renamed_is_found,
 static void replace_d(void)
 {
 	assert_ok(DO(posix_rename, &w.who, w.root, .name = name_of("d"),
-		     .to = other, .to_name = name_of("g")));
+		     .to = { .dir = other, .name = name_of("g") }));
 	assert_ok(DO(posix_rename, &w.who, other, .name = name_of("x"),
-		     .to = w.root, .to_name = name_of("d")));
+		     .to = { .dir = w.root, .name = name_of("d") }));
 }
 
 TEST_LOOP(directories_that_change_places_while_one_is_renamed_are_found, 0, 4)
@@ -231,7 +231,7 @@ TEST_LOOP(directories_that_change_places_while_one_is_renamed_are_found, 0, 4)
 	between = replace_d;
 	calls_before = _i / 2 % 2;	/* before it is done */
 	assert_ok(DO(posix_rename, &w.who, w.root, .name = name_of("d"),
-		     .to = other, .to_name = name_of("y")));
+		     .to = { .dir = other, .name = name_of("y") }));
 	ck_assert_ptr_null(between);
 	restart();
 	are_found(x);

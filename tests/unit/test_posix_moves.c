@@ -21,12 +21,12 @@ TEST_LOOP(handles_follow_renames_and_links_made_here, 0, WORLDS)
 	file = handle_of(n);
 	dir = handle_of(a);
 	ck_assert_int_eq(write_str(n, 0, "text", NULL), 4);
-	assert_ok(DO(posix_rename, &w.who, a, .name = name_of("f"), .to = b,
-		     .to_name = name_of("g")));
+	assert_ok(DO(posix_rename, &w.who, a, .name = name_of("f"),
+		     .to = { .dir = b, .name = name_of("g") }));
 	assert_ok(DO(posix_rename, &w.who, w.root, .name = name_of("a"),
-		     .to = b, .to_name = name_of("c")));
-	assert_ok(DO(posix_link, &w.who, n, .to = a,
-		     .to_name = name_of("link")));
+		     .to = { .dir = b, .name = name_of("c") }));
+	assert_ok(DO(posix_link, &w.who, n,
+		     .to = { .dir = a, .name = name_of("link") }));
 	put(n);
 	put(a);
 	put(b);
@@ -138,8 +138,9 @@ static void rename_to_and_fro(void *arg)
 {
 	for (int i = 0; i < RENAMES; i++)
 		assert_ok(DO(posix_rename, &w.who, dirs[i % 2],
-			     .name = name_of("f"), .to = dirs[1 - i % 2],
-			     .to_name = name_of("f")));
+			     .name = name_of("f"),
+			     .to = { .dir = dirs[1 - i % 2],
+				     .name = name_of("f") }));
 	atomic_store(&over, true);
 }
 

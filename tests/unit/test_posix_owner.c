@@ -219,7 +219,7 @@ TEST_LOOP(names_are_made_in_a_root_that_can_only_be_written, 0, WORLDS)
 	assert_ok(set_mtime(n));
 	put(n);
 	assert_ok(DO(posix_rename, &w.who, w.root, .name = name_of("f"),
-		     .to = dir, .to_name = name_of("f")));
+		     .to = { .dir = dir, .name = name_of("f") }));
 	must_remove(w.root, "l", false);
 	must_remove(dir, "f", false);
 	put(dir);

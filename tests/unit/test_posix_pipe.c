@@ -25,8 +25,8 @@ static struct vfs_node *make_file(const char *name, size_t len)
 	struct vfs_node *n = must_create(w.root, name);
 	struct iovec iov = { data, len };
 
-	ck_assert_int_eq(DO(posix_write, &w.who, n, .iov = &iov, .niov = 1),
-			 (int64_t)len);
+	ck_assert_int_eq(DO(posix_write, &w.who, n,
+			    .write = { .iov = &iov, .niov = 1 }), (int64_t)len);
 	return n;
 }
 
@@ -39,8 +39,9 @@ static int64_t try_pipe(const struct vfs_op *who, struct vfs_node *n,
 	int64_t ret;
 
 	ck_assert_ptr_nonnull(p);
-	ret = GET(eof, *eof, posix_read_pipe, who, n, .off = off, .count = len,
-		  .pipe = p->wr, .attr = &attr);
+	ret = GET(eof, *eof, posix_read_pipe, who, n,
+		  .read = { .off = off, .count = len, .pipe = p->wr },
+		  .attr = &attr);
 	if (ret > 0) {
 		ck_assert_int_eq(attr.type, VFS_REG);
 		ck_assert_int_eq(read(p->rd, got, sizeof(got)), ret);
@@ -93,7 +94,8 @@ TEST_LOOP(without_read_permission_nothing_is_piped, 0, WORLDS)
 		assert_ok(chmod(local("f"), 0600));
 		w.who.cred = &bob;
 		assert_err(DO(posix_read_pipe, &w.who, n,
-			      .count = 4096, .pipe = p->wr), EACCES);
+			      .read = { .count = 4096, .pipe = p->wr }),
+			   EACCES);
 		w.who.cred = &w.cred;
 		p->left = 1;		/* what it took is not given away */
 		pipe_put(p);

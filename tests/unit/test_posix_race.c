@@ -17,8 +17,8 @@ static int use_file(const struct vfs_op *who, unsigned r)
 	struct vfs_wcc wcc;
 	char buf[16] = "0123456789abcde";
 	struct iovec iov = { buf, 16 };
-	int64_t rc = GET(out, n, posix_open_handle, who, NULL, .fs = w.fs,
-			 .handle = &handle[r % FILES]);
+	int64_t rc = GET(out, n, posix_open_handle, who, NULL,
+			 .open = { .fs = w.fs, .handle = &handle[r % FILES] });
 
 	if (rc < 0)
 		return rc;
@@ -27,15 +27,16 @@ static int use_file(const struct vfs_op *who, unsigned r)
 		rc = DO(posix_getattr, who, n, .attr = &attr);
 		break;
 	case 1:
-		rc = DO(posix_read, who, n, .iov = &iov, .niov = 1,
+		rc = DO(posix_read, who, n, .read = { .iov = &iov, .niov = 1 },
 			.attr = &attr);
 		break;
 	case 2:
-		rc = DO(posix_write, who, n, .off = r % 100, .iov = &iov,
-			.niov = 1, .wcc = &wcc);
+		rc = DO(posix_write, who, n,
+			.write = { .off = r % 100, .iov = &iov, .niov = 1 },
+			.wcc = &wcc);
 		break;
 	case 3:
-		rc = DO(posix_access, who, n, .want = 0x3f,
+		rc = DO(posix_access, who, n, .access.want = 0x3f,
 			.attr = &attr);
 		break;
 	case 4:
@@ -74,15 +75,16 @@ static int use_names(const struct vfs_op *who, unsigned r)
 			  .wcc = &wcc);
 	case 2:
 		return DO(posix_rename, who, w.root, .name = name_of(name),
-			  .to = w.root, .to_name = name_of(name2), .wcc = &wcc,
-			  .to_wcc = &wcc2);
+			  .to = { .dir = w.root, .name = name_of(name2) },
+			  .wcc = &wcc, .to.wcc = &wcc2);
 	case 3:
-		return DO(posix_readdir, who, w.root, .plus = r & 1,
-			  .emit = ignore, .arg = &room, .attr = &attr);
+		return DO(posix_readdir, who, w.root,
+			  .readdir = { .plus = r & 1, .emit = ignore,
+				       .arg = &room }, .attr = &attr);
 	default:
 		err = GET(out, n, posix_lookup, who, w.root,
 			  .name = name_of(name), .attr = &attr,
-			  .dir_attr = &dir_attr);
+			  .lookup.dir_attr = &dir_attr);
 	}
 	if (err == 0)
 		vfs_node_put(n);

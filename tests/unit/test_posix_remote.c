@@ -33,8 +33,8 @@ static void read_later(struct vfs_node *n)
 	char data[8];
 	struct iovec iov = { data, sizeof(data) };
 
-	ck_assert_int_eq(DO(posix_read, &w.who, n, .iov = &iov,
-			    .niov = 1), -EAGAIN);
+	ck_assert_int_eq(DO(posix_read, &w.who, n,
+			    .read = { .iov = &iov, .niov = 1 }), -EAGAIN);
 }
 
 TEST_LOOP(a_poller_asks_nothing_of_it, 0, WORLDS)
@@ -55,7 +55,7 @@ TEST_LOOP(a_poller_asks_nothing_of_it, 0, WORLDS)
 	asked = 0;
 	read_later(n);
 	assert_err(DO(posix_getattr, &w.who, n, .attr = &attr), EAGAIN);
-	assert_err(DO(posix_access, &w.who, n, .want = 1,
+	assert_err(DO(posix_access, &w.who, n, .access.want = 1,
 		      .attr = &attr), EAGAIN);
 	ck_assert_int_eq(asked, 0);
 	w.who.nonblock = false;

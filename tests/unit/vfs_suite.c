@@ -143,8 +143,10 @@ void vt_write(struct vfs_node *n, uint64_t off, const char *text)
 	struct iovec iov = { (void *)(uintptr_t)text, strlen(text) };
 	enum vfs_stable stable = VFS_FILE_SYNC;
 
-	ck_assert_int_eq(DO(vt.ops->write, &vt.who, n, .off = off, .iov = &iov,
-			    .niov = 1, .stable = stable), (int64_t)iov.iov_len);
+	ck_assert_int_eq(DO(vt.ops->write, &vt.who, n,
+			    .write = { .off = off, .iov = &iov, .niov = 1,
+				       .stable = stable }),
+			 (int64_t)iov.iov_len);
 }
 
 void vt_chmod(struct vfs_node *n, uint32_t mode)
@@ -180,13 +182,13 @@ int vt_rename(struct vfs_node *from, const char *name, struct vfs_node *to,
 	      const char *new_name)
 {
 	return DO(vt.ops->rename, &vt.who, from, .name = vt_name(name),
-		  .to = to, .to_name = vt_name(new_name));
+		  .to = { .dir = to, .name = vt_name(new_name) });
 }
 
 int vt_link(struct vfs_node *n, struct vfs_node *dir, const char *name)
 {
-	return DO(vt.ops->link, &vt.who, n, .to = dir,
-		  .to_name = vt_name(name));
+	return DO(vt.ops->link, &vt.who, n,
+		  .to = { .dir = dir, .name = vt_name(name) });
 }
 
 int vt_set_size(struct vfs_node *n, uint64_t size)
@@ -201,8 +203,8 @@ int64_t vt_read(struct vfs_node *n, uint64_t off, void *buf, size_t len,
 {
 	struct iovec iov = { buf, len };
 
-	return GET(eof, *eof, vt.ops->read, &vt.who, n, .off = off, .iov = &iov,
-		   .niov = 1);
+	return GET(eof, *eof, vt.ops->read, &vt.who, n,
+		   .read = { .off = off, .iov = &iov, .niov = 1 });
 }
 
 int vt_reopen(struct vfs_node *n, struct vfs_node **out)
@@ -210,8 +212,8 @@ int vt_reopen(struct vfs_node *n, struct vfs_node **out)
 	struct vfs_handle h;
 
 	vt.ops->handle(n, &h);
-	return GET(out, *out, vt.ops->open_handle, &vt.who, NULL, .fs = vt.fs,
-		   .handle = &h);
+	return GET(out, *out, vt.ops->open_handle, &vt.who, NULL,
+		   .open = { .fs = vt.fs, .handle = &h });
 }
 
 int vt_number(const struct vfs_dirent *d)
@@ -254,7 +256,8 @@ void vt_list(struct vfs_node *dir, unsigned step, uint8_t *seen, unsigned n)
 	while (!eof) {
 		arg.left = step;
 		ck_assert_int_eq(GET(eof, eof, vt.ops->readdir, &vt.who, dir,
-				     .cookie = arg.cookie, .emit = list_emit,
-				     .arg = &arg), 0);
+				     .readdir = { .cookie = arg.cookie,
+						  .emit = list_emit,
+						  .arg = &arg }), 0);
 	}
 }

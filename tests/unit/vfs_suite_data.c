@@ -30,15 +30,15 @@ START_TEST(data_written_at_any_offset_is_read)
 
 		for (size_t j = 0; j < sizeof(out); j++)
 			out[j] = (uint8_t)(j * 31 + i);
-		ck_assert_int_eq(DO(vt.ops->write, &vt.who, f, .off = offs[i],
-				    .iov = iov, .niov = 3),
-				 sizeof(out));
+		ck_assert_int_eq(DO(vt.ops->write, &vt.who, f,
+				    .write = { .off = offs[i], .iov = iov,
+					       .niov = 3 }), sizeof(out));
 		iov[0] = (struct iovec){ in, 777 };
 		iov[1] = (struct iovec){ in + 777, sizeof(in) - 777 };
 		memset(in, 0, sizeof(in));
 		ck_assert_int_eq(GET(eof, eof, vt.ops->read, &vt.who, f,
-				     .off = offs[i], .iov = iov, .niov = 2),
-				 sizeof(in));
+				     .read = { .off = offs[i], .iov = iov,
+					       .niov = 2 }), sizeof(in));
 		ck_assert_int_eq(memcmp(in, out, sizeof(in)), 0);
 		ck_assert(eof == (offs[i] + sizeof(in) == vt_attr(f).size));
 	}
@@ -107,8 +107,9 @@ START_TEST(truncated_data_reads_as_zeros)
 
 	for (unsigned i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
 		memset(buf, 'x', sizeof(buf));
-		ck_assert_int_eq(DO(vt.ops->write, &vt.who, f, .iov = &iov,
-				    .niov = 1), sizeof(buf));
+		ck_assert_int_eq(DO(vt.ops->write, &vt.who, f,
+				    .write = { .iov = &iov, .niov = 1 }),
+				 sizeof(buf));
 		ck_assert_int_eq(vt_set_size(f, sizes[i]), 0);
 		ck_assert_uint_eq(vt_attr(f).size, sizes[i]);
 		ck_assert_int_eq(vt_set_size(f, sizeof(buf)), 0);
@@ -131,12 +132,15 @@ START_TEST(sizes_have_a_limit)
 	int err;
 
 	ck_assert_int_eq(DO(vt.ops->limits, &vt.who, f, .limits = &l), 0);
-	ck_assert_int_eq(DO(vt.ops->write, &vt.who, f, .off = l.max_file_size,
-			    .iov = &iov, .niov = 1), -EFBIG);
-	ck_assert_int_eq(DO(vt.ops->write, &vt.who, f, .off = INT64_MAX,
-			    .iov = &iov, .niov = 1), -EFBIG);
-	ck_assert_int_eq(DO(vt.ops->write, &vt.who, f, .off = UINT64_MAX,
-			    .iov = &iov, .niov = 1), -EFBIG);
+	ck_assert_int_eq(DO(vt.ops->write, &vt.who, f,
+			    .write = { .off = l.max_file_size, .iov = &iov,
+				       .niov = 1 }), -EFBIG);
+	ck_assert_int_eq(DO(vt.ops->write, &vt.who, f,
+			    .write = { .off = INT64_MAX, .iov = &iov,
+				       .niov = 1 }), -EFBIG);
+	ck_assert_int_eq(DO(vt.ops->write, &vt.who, f,
+			    .write = { .off = UINT64_MAX, .iov = &iov,
+				       .niov = 1 }), -EFBIG);
 	if (l.max_file_size < INT64_MAX)
 		ck_assert_int_eq(vt_set_size(f, l.max_file_size + 1),
 				 -EFBIG);
@@ -156,8 +160,8 @@ START_TEST(only_files_hold_data)
 	bool eof;
 
 	ck_assert_int_eq(vt_read(d, 0, buf, 4, &eof), -EISDIR);
-	ck_assert_int_eq(DO(vt.ops->write, &vt.who, d, .iov = &iov, .niov = 1),
-			 -EISDIR);
+	ck_assert_int_eq(DO(vt.ops->write, &vt.who, d,
+			    .write = { .iov = &iov, .niov = 1 }), -EISDIR);
 	ck_assert_int_eq(vt_set_size(d, 0), -EISDIR);
 	ck_assert_int_eq(DO(vt.ops->commit, &vt.who, d), -EISDIR);
 	vfs_node_put(d);
@@ -166,11 +170,14 @@ START_TEST(only_files_hold_data)
 					 other[i], i ? NULL : "t"), 0);
 		n = vt_find(vt.root, i ? "p" : "l");
 		ck_assert_int_eq(vt_read(n, 0, buf, 4, &eof), -EINVAL);
-		ck_assert_int_eq(DO(vt.ops->write, &vt.who, n, .iov = &iov,
-				    .niov = 1), -EINVAL);
+		ck_assert_int_eq(DO(vt.ops->write, &vt.who, n,
+				    .write = { .iov = &iov, .niov = 1 }),
+				 -EINVAL);
 		if (other[i] != VFS_LNK)
 			ck_assert_int_eq(DO(vt.ops->readlink, &vt.who, n,
-					    .text = buf, .size = 4), -EINVAL);
+					    .readlink = { .text = buf,
+							  .size = 4 }),
+					 -EINVAL);
 		vfs_node_put(n);
 	}
 }
@@ -186,9 +193,10 @@ START_TEST(a_write_is_as_stable_as_asked_and_shows_in_its_wcc)
 		enum vfs_stable got;
 		struct vfs_wcc wcc = { 0 };
 
-		ck_assert_int_eq(GET(stable, got, vt.ops->write, &vt.who, f,
-				     .iov = &iov, .niov = 1, .stable = s,
-				     .wcc = &wcc), 4);
+		ck_assert_int_eq(GET(write.stable, got, vt.ops->write, &vt.who,
+				     f, .write = { .iov = &iov, .niov = 1,
+						   .stable = s }, .wcc = &wcc),
+				 4);
 		ck_assert_int_ge(got, s);
 		ck_assert(wcc.has_before && wcc.has_after);
 		ck_assert_uint_eq(wcc.before_size, before.size);
@@ -211,10 +219,10 @@ START_TEST(commit_takes_any_range_of_a_file)
 	vt_write(f, 0, "data");
 	ck_assert_int_eq(DO(vt.ops->commit, &vt.who, f, .wcc = &wcc), 0);
 	ck_assert(wcc.has_after);
-	ck_assert_int_eq(DO(vt.ops->commit, &vt.who, f, .off = 1, .count = 2),
-			 0);
-	ck_assert_int_eq(DO(vt.ops->commit, &vt.who, f, .off = 5 * GIB,
-			    .count = 100), 0);
+	ck_assert_int_eq(DO(vt.ops->commit, &vt.who, f,
+			    .commit = { .off = 1, .count = 2 }), 0);
+	ck_assert_int_eq(DO(vt.ops->commit, &vt.who, f,
+			    .commit = { .off = 5 * GIB, .count = 100 }), 0);
 	vfs_node_put(f);
 }
 END_TEST
@@ -293,25 +301,25 @@ START_TEST(access_is_what_the_mode_says)
 	if (vt.params->me.uid == 0)
 		goto out;	/* root may do everything */
 	vt_chmod(f, 0400);
-	ck_assert_int_eq(GET(granted, got, vt.ops->access, &vt.who, f,
-			     .want = all), 0);
+	ck_assert_int_eq(GET(access.granted, got, vt.ops->access, &vt.who, f,
+			     .access.want = all), 0);
 	ck_assert_uint_eq(got & ~(uint32_t)VFS_ACCESS_DELETE,
 			  VFS_ACCESS_READ);
 	vt_chmod(f, 0200);
-	ck_assert_int_eq(GET(granted, got, vt.ops->access, &vt.who, f,
-			     .want = all), 0);
+	ck_assert_int_eq(GET(access.granted, got, vt.ops->access, &vt.who, f,
+			     .access.want = all), 0);
 	ck_assert_uint_eq(got & ~(uint32_t)VFS_ACCESS_DELETE,
 			  VFS_ACCESS_MODIFY | VFS_ACCESS_EXTEND);
-	ck_assert_int_eq(GET(granted, got, vt.ops->access, &vt.who, f,
-			     .want = VFS_ACCESS_MODIFY), 0);
+	ck_assert_int_eq(GET(access.granted, got, vt.ops->access, &vt.who, f,
+			     .access.want = VFS_ACCESS_MODIFY), 0);
 	ck_assert_uint_eq(got, VFS_ACCESS_MODIFY);
 	vt_chmod(d, 0500);
-	ck_assert_int_eq(GET(granted, got, vt.ops->access, &vt.who, d,
-			     .want = all), 0);
+	ck_assert_int_eq(GET(access.granted, got, vt.ops->access, &vt.who, d,
+			     .access.want = all), 0);
 	ck_assert_uint_eq(got, VFS_ACCESS_READ | VFS_ACCESS_LOOKUP);
 	vt_chmod(d, 0300);
-	ck_assert_int_eq(GET(granted, got, vt.ops->access, &vt.who, d,
-			     .want = all), 0);
+	ck_assert_int_eq(GET(access.granted, got, vt.ops->access, &vt.who, d,
+			     .access.want = all), 0);
 	ck_assert_uint_eq(got, VFS_ACCESS_LOOKUP | VFS_ACCESS_MODIFY |
 			  VFS_ACCESS_EXTEND | VFS_ACCESS_DELETE);
 out:

@@ -25,12 +25,12 @@ START_TEST(malformed_handles_are_refused)
 	struct vfs_handle h = { .len = 0 };
 	int err;
 
-	ck_assert_int_eq(DO(vt.ops->open_handle, &vt.who, NULL, .fs = vt.fs,
-			    .handle = &h), -EBADMSG);
+	ck_assert_int_eq(DO(vt.ops->open_handle, &vt.who, NULL,
+			    .open = { .fs = vt.fs, .handle = &h }), -EBADMSG);
 	h.len = VFS_HANDLE_MAX;
 	memset(h.data, 0xa5, sizeof(h.data));
-	err = DO(vt.ops->open_handle, &vt.who, NULL, .fs = vt.fs,
-		 .handle = &h);
+	err = DO(vt.ops->open_handle, &vt.who, NULL,
+		 .open = { .fs = vt.fs, .handle = &h });
 	ck_assert(err == -EBADMSG || err == -ESTALE);
 }
 END_TEST
@@ -39,10 +39,10 @@ START_TEST(a_name_that_is_not_there_is_not_found)
 {
 	struct vfs_attr dir_attr;
 	struct vfs_op op = VFS_OP(&vt.who, vt.root, .name = vt_name("none"),
-				  .dir_attr = &dir_attr);
+				  .lookup.dir_attr = &dir_attr);
 
 	ck_assert_int_eq(vt.ops->lookup(&op), -ENOENT);
-	ck_assert(op.has_dir_attr);
+	ck_assert(op.lookup.has_dir_attr);
 	ck_assert_uint_eq(dir_attr.fileid, vt_attr(vt.root).fileid);
 }
 END_TEST
@@ -85,7 +85,7 @@ static void check_entry(const struct vfs_dirent *d)
 	if (!d->has_handle)
 		return;
 	ck_assert_int_eq(GET(out, n, vt.ops->open_handle, &vt.who, NULL,
-			     .fs = vt.fs, .handle = &d->handle), 0);
+			     .open = { .fs = vt.fs, .handle = &d->handle }), 0);
 	ck_assert_uint_eq(vt_attr(n).fileid, d->fileid);
 	vfs_node_put(n);
 }
@@ -110,14 +110,16 @@ START_TEST(each_entry_of_the_root_is_listed_and_found)
 	bool eof;
 
 	ck_assert_int_eq(GET(eof, eof, vt.ops->readdir, &vt.who, vt.root,
-			     .plus = true, .emit = look_at, .arg = &all), 0);
+			     .readdir = { .plus = true, .emit = look_at,
+					  .arg = &all }), 0);
 	ck_assert(eof);
 	ck_assert_uint_ge(all.entries, 2);
 	do {
 		one.left = 1;
 		ck_assert_int_eq(GET(eof, eof, vt.ops->readdir, &vt.who,
-				     vt.root, .cookie = one.cookie,
-				     .emit = look_at, .arg = &one), 0);
+				     vt.root, .readdir = { .cookie = one.cookie,
+							   .emit = look_at,
+							   .arg = &one }), 0);
 	} while (!eof);
 	ck_assert_uint_eq(one.entries, all.entries);
 	ck_assert_int_eq(vt_read(vt.root, 0, &one, 1, &eof), -EISDIR);

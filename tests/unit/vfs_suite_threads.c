@@ -88,14 +88,15 @@ static void read_something(struct racer *r, struct vfs_node *dir)
 	bool eof;
 	int64_t n;
 
-	expect(r, DO(vt.ops->write, &vt.who, r->file, .iov = &iov, .niov = 1));
+	expect(r, DO(vt.ops->write, &vt.who, r->file,
+		     .write = { .iov = &iov, .niov = 1 }));
 	n = vt_read(r->file, 0, buf, 16, &eof);
 	expect(r, n);
 	/* A write is seen whole. */
 	if (n != 16 || memcmp(buf, text, 16) != 0)
 		r->fault = -EIO;
-	expect(r, DO(vt.ops->readdir, &vt.who, dir, .plus = next(r) % 2,
-		     .emit = take));
+	expect(r, DO(vt.ops->readdir, &vt.who, dir,
+		     .readdir = { .plus = next(r) % 2, .emit = take }));
 }
 
 static void race(void *argp)

@@ -44,14 +44,14 @@ static int do_read(const struct vfs_op *who, struct vfs_node *n)
 	char buf[4];
 	struct iovec iov = { buf, sizeof(buf) };
 
-	return DO(vt.ops->read, who, n, .iov = &iov, .niov = 1);
+	return DO(vt.ops->read, who, n, .read = { .iov = &iov, .niov = 1 });
 }
 
 static int do_write(const struct vfs_op *who, struct vfs_node *n)
 {
 	struct iovec iov = { (void *)(uintptr_t)"data", 4 };
 
-	return DO(vt.ops->write, who, n, .iov = &iov, .niov = 1);
+	return DO(vt.ops->write, who, n, .write = { .iov = &iov, .niov = 1 });
 }
 
 static int set(const struct vfs_op *who, struct vfs_node *n, uint32_t what,
@@ -234,7 +234,8 @@ START_TEST(directories_are_changed_and_searched_by_who_may)
 	d = vt_find(vt.root, "d");
 	ck_assert_int_eq(vt_create(&as_alice, d, "f", &how, &n), 0);
 	/* Or -EPERM, since a system may protect others' files from links. */
-	err = DO(vt.ops->link, &as_bob, n, .to = d, .to_name = vt_name("l"));
+	err = DO(vt.ops->link, &as_bob, n,
+		 .to = { .dir = d, .name = vt_name("l") });
 	ck_assert(err == -EACCES || err == -EPERM);
 	vfs_node_put(n);
 	ck_assert_int_eq(vt_create(&as_bob, d, "g", &how, &n), -EACCES);
@@ -242,7 +243,8 @@ START_TEST(directories_are_changed_and_searched_by_who_may)
 	ck_assert_int_eq(DO(vt.ops->remove, &as_bob, d, .name = vt_name("f")),
 			 -EACCES);
 	ck_assert_int_eq(DO(vt.ops->rename, &as_bob, d, .name = vt_name("f"),
-			    .to = vt.root, .to_name = vt_name("f")), -EACCES);
+			    .to = { .dir = vt.root, .name = vt_name("f") }),
+			 -EACCES);
 	ck_assert_int_eq(GET(out, n, vt.ops->lookup, &as_bob, d,
 			     .name = vt_name("f")), 0);
 	vfs_node_put(n);
@@ -268,9 +270,9 @@ START_TEST(listing_needs_read_permission)
 	d = vt_find(vt.root, "d");
 	ck_assert_int_eq(set(&as_alice, d, VFS_SET_MODE, 0711), 0);
 	ck_assert_int_eq(DO(vt.ops->readdir, &as_bob, d,
-			    .emit = take), -EACCES);
+			    .readdir.emit = take), -EACCES);
 	ck_assert_int_eq(DO(vt.ops->readdir, &as_alice, d,
-			    .emit = take), 0);
+			    .readdir.emit = take), 0);
 	vfs_node_put(d);
 }
 END_TEST
@@ -286,7 +288,7 @@ START_TEST(a_sticky_directory_keeps_what_is_others)
 	err = DO(vt.ops->remove, &as_bob, vt.root, .name = vt_name("f"));
 	ck_assert(err == -EPERM || err == -EACCES);
 	err = DO(vt.ops->rename, &as_bob, vt.root, .name = vt_name("f"),
-		 .to = vt.root, .to_name = vt_name("g"));
+		 .to = { .dir = vt.root, .name = vt_name("g") });
 	ck_assert(err == -EPERM || err == -EACCES);
 	ck_assert_int_eq(DO(vt.ops->remove, &as_alice, vt.root,
 			    .name = vt_name("f")), 0);

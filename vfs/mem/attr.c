@@ -183,12 +183,12 @@ int mem_access(struct vfs_op *op)
 
 	if (err < 0)
 		return err;
-	op->granted = 0;
+	op->access.granted = 0;
 	for (uint32_t bit = 1; bit <= VFS_ACCESS_EXECUTE; bit <<= 1) {
-		uint32_t needs = access_needs(n->type, op->want & bit);
+		uint32_t needs = access_needs(n->type, op->access.want & bit);
 
 		if (needs && mem_permit(op->cred, n, needs) == 0)
-			op->granted |= bit;
+			op->access.granted |= bit;
 	}
 	if (op->attr)
 		mem_attr_fill(n, op->attr);

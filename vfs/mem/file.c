@@ -32,8 +32,8 @@ int mem_readlink(struct vfs_op *op)
 	if (n->type != VFS_LNK) {
 		len = -EINVAL;
 	} else {
-		len = (int)MIN((uint64_t)op->size, n->size);
-		memcpy(op->text, n->target, len);
+		len = (int)MIN((uint64_t)op->readlink.size, n->size);
+		memcpy(op->readlink.text, n->target, len);
 	}
 	if (op->attr)
 		mem_attr_fill(n, op->attr);
@@ -76,8 +76,9 @@ int mem_read(struct vfs_op *op)
 	if (ret == 0 && mem_permit_io(op->cred, n, MEM_R) < 0)
 		ret = mem_permit(op->cred, n, MEM_X);
 	if (ret == 0) {
-		ret = read_iov(n, op->off, op->iov, op->niov);
-		op->eof = op->off >= n->size || op->off + ret == n->size;
+		ret = read_iov(n, op->read.off, op->read.iov, op->read.niov);
+		op->eof = op->read.off >= n->size ||
+			  op->read.off + ret == n->size;
 		touch_atime(n);
 	}
 	if (op->attr)
@@ -116,7 +117,7 @@ static int64_t write_iov(struct mem_node *n, uint64_t off,
 int mem_write(struct vfs_op *op)
 {
 	struct mem_node *n = mem_node(op->node);
-	size_t len = sum_iov(op->iov, op->niov);
+	size_t len = sum_iov(op->write.iov, op->write.niov);
 	int64_t ret = mem_wrlock_op(op, n);
 
 	if (ret < 0)
@@ -125,20 +126,21 @@ int mem_write(struct vfs_op *op)
 	ret = check_file(n);
 	if (ret == 0)
 		ret = mem_permit_io(op->cred, n, MEM_W);
-	if (ret == 0 && (op->off > MEM_MAX_FILE ||
-			 len > MEM_MAX_FILE - op->off))
+	if (ret == 0 && (op->write.off > MEM_MAX_FILE ||
+			 len > MEM_MAX_FILE - op->write.off))
 		ret = -EFBIG;
 	if (ret == 0 && len > 0)
-		ret = write_iov(n, op->off, op->iov, op->niov);
+		ret = write_iov(n, op->write.off, op->write.iov,
+				op->write.niov);
 	if (ret > 0) {
-		n->size = MAX(n->size, op->off + ret);
+		n->size = MAX(n->size, op->write.off + ret);
 		mem_clear_set_id(op->cred, n);
 		mem_touch_mtime(n);
 	}
 	mem_wcc_after(n, op->wcc);
 	mem_unlock(n);
 	/* It is as stable as this file system ever gets. */
-	op->stable = VFS_FILE_SYNC;
+	op->write.stable = VFS_FILE_SYNC;
 	return (int)ret;
 }
 

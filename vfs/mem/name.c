@@ -54,9 +54,9 @@ int mem_lookup(struct vfs_op *op)
 	err = mem_rdlock(op, dir);
 	if (err < 0)
 		return err;
-	if (op->dir_attr) {
-		mem_attr_fill(dir, op->dir_attr);
-		op->has_dir_attr = true;
+	if (op->lookup.dir_attr) {
+		mem_attr_fill(dir, op->lookup.dir_attr);
+		op->lookup.has_dir_attr = true;
 	}
 	err = look_child_up(op, dir, op->name, &child);
 	mem_unlock(dir);
@@ -360,7 +360,7 @@ static int link_locked(const struct vfs_op *op, struct mem_node *n,
 	else if (nlink >= MEM_MAX_LINKS)
 		err = -EMLINK;
 	else
-		err = mem_dir_add(mem_fs(dir), &dir->dir, op->to_name, n);
+		err = mem_dir_add(mem_fs(dir), &dir->dir, op->to.name, n);
 	if (err == 0) {
 		atomic_store_explicit(&n->nlink, nlink + 1,
 				      memory_order_relaxed);
@@ -375,17 +375,17 @@ static int link_locked(const struct vfs_op *op, struct mem_node *n,
 
 int mem_link(struct vfs_op *op)
 {
-	struct mem_node *n = mem_node(op->node), *dir = mem_node(op->to);
+	struct mem_node *n = mem_node(op->node), *dir = mem_node(op->to.dir);
 	int err;
 
 	if (op->nonblock)
 		return -EAGAIN;
 	mem_wrlock(dir);
-	mem_wcc_before(dir, op->to_wcc);
+	mem_wcc_before(dir, op->to.wcc);
 	err = check_dir(dir);
 	if (err == 0)
 		err = mem_permit(op->cred, dir, MEM_X);
-	if (err == 0 && mem_dir_find(mem_fs(dir), &dir->dir, op->to_name))
+	if (err == 0 && mem_dir_find(mem_fs(dir), &dir->dir, op->to.name))
 		err = -EEXIST;
 	if (err == 0)
 		err = mem_permit(op->cred, dir, MEM_W | MEM_X);
@@ -393,7 +393,7 @@ int mem_link(struct vfs_op *op)
 		err = -EPERM;
 	if (err == 0)
 		err = link_locked(op, n, dir);
-	mem_wcc_after(dir, op->to_wcc);
+	mem_wcc_after(dir, op->to.wcc);
 	mem_unlock(dir);
 	return err;
 }

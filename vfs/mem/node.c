@@ -146,8 +146,8 @@ void mem_handle(struct vfs_node *node, struct vfs_handle *h)
 
 int mem_open_handle(struct vfs_op *op)
 {
-	struct mem_fs *fs = container_of(op->fs, struct mem_fs, base);
-	const struct vfs_handle *h = op->handle;
+	struct mem_fs *fs = container_of(op->open.fs, struct mem_fs, base);
+	const struct vfs_handle *h = op->open.handle;
 	struct mem_node *n;
 	uint32_t slot;
 	uint64_t gen;

@@ -38,18 +38,18 @@ static bool put(const struct listing *l, struct mem_node *n,
 	d.cookie = cookie;
 	d.name = name;
 	d.has_attr = d.has_handle = false;
-	if (l->op->plus) {
+	if (l->op->readdir.plus) {
 		fill_attr(l, n, cookie != DOTDOT_COOKIE, &d);
 		mem_handle(&n->base, &d.handle);
 		d.has_handle = true;
 	}
-	return l->op->emit(l->op->arg, &d);
+	return l->op->readdir.emit(l->op->readdir.arg, &d);
 }
 
 /* True when the end was reached. */
 static bool list(const struct listing *l)
 {
-	uint64_t cookie = l->op->cookie;
+	uint64_t cookie = l->op->readdir.cookie;
 	const struct mem_dir *d = &l->dir->dir;
 
 	if (cookie < DOT_COOKIE &&
@@ -86,9 +86,9 @@ int mem_readdir(struct vfs_op *op)
 		err = mem_permit(op->cred, dir, MEM_R);
 	/* Cookies stay good as long as the directory does, so there is
 	 * nothing to verify but that it once gave them out. */
-	op->verf = 0;
-	if (err == 0 && op->cookie > DOTDOT_COOKIE &&
-	    op->cookie >= dir->dir.next_cookie)
+	op->readdir.verf = 0;
+	if (err == 0 && op->readdir.cookie > DOTDOT_COOKIE &&
+	    op->readdir.cookie >= dir->dir.next_cookie)
 		err = -EBADE;
 	if (err == 0)
 		op->eof = list(&l);

@@ -84,7 +84,7 @@ static int find_moved(struct move *m)
 	if (!m->from_entry)
 		return -ENOENT;
 	m->node = m->from_entry->node;
-	m->to_entry = mem_dir_find(fs, &m->to->dir, m->op->to_name);
+	m->to_entry = mem_dir_find(fs, &m->to->dir, m->op->to.name);
 	if (m->to_entry)
 		m->victim = m->to_entry->node;
 	/* POSIX and RFC 1813 section 3.3.14: links to one file stay. */
@@ -150,7 +150,7 @@ static int rename_over(struct move *m)
 		if (moves_dir)
 			nlink_add(m->to, -1);
 	} else {
-		err = mem_dir_add(fs, &m->to->dir, m->op->to_name, m->node);
+		err = mem_dir_add(fs, &m->to->dir, m->op->to.name, m->node);
 		if (err < 0)
 			return err;
 	}
@@ -191,7 +191,7 @@ int mem_rename(struct vfs_op *op)
 	struct move m = {
 		.op = op,
 		.from = mem_node(op->node),
-		.to = mem_node(op->to),
+		.to = mem_node(op->to.dir),
 	};
 	int err;
 
@@ -199,10 +199,10 @@ int mem_rename(struct vfs_op *op)
 		return -EAGAIN;
 	lock_dirs(m.from, m.to);
 	mem_wcc_before(m.from, op->wcc);
-	mem_wcc_before(m.to, op->to_wcc);
+	mem_wcc_before(m.to, op->to.wcc);
 	err = move_locked(&m);
 	mem_wcc_after(m.from, op->wcc);
-	mem_wcc_after(m.to, op->to_wcc);
+	mem_wcc_after(m.to, op->to.wcc);
 	unlock_dirs(m.from, m.to);
 	if (m.gone)
 		vfs_node_put(&m.gone->base);

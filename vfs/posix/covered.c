@@ -249,7 +249,7 @@ int posix_covered_lookup(struct vfs_op *op, const char *name,
 	struct posix_node *dir = to_posix(op->node);
 	struct vfs_node *n = NULL;
 	struct vfs_op get = { .cred = op->cred, .attr = op->attr };
-	struct vfs_child *child = op->child;
+	struct vfs_child *child = op->lookup.child;
 	struct statx sx;
 	bool hidden;
 	int err;
@@ -285,13 +285,13 @@ bool posix_covered_is(const struct vfs_handle *h)
 
 int posix_covered_open(struct vfs_op *op)
 {
-	struct posix_fs *fs = to_posix_fs(op->fs);
+	struct posix_fs *fs = to_posix_fs(op->open.fs);
 	uint64_t mount, fileid;
 
 	if (op->nonblock)
 		return -EAGAIN;
-	memcpy(&mount, op->handle->data + 1, 8);
-	memcpy(&fileid, op->handle->data + 9, 8);
+	memcpy(&mount, op->open.handle->data + 1, 8);
+	memcpy(&fileid, op->open.handle->data + 9, 8);
 	posix_cred_server(fs);
 	if (!posix_mounted_is_there(mount))
 		return -ESTALE;
@@ -320,7 +320,8 @@ static int covered_getattr(struct vfs_op *op)
 
 static int covered_access(struct vfs_op *op)
 {
-	op->granted = op->want & (VFS_ACCESS_READ | VFS_ACCESS_LOOKUP);
+	op->access.granted = op->access.want &
+			     (VFS_ACCESS_READ | VFS_ACCESS_LOOKUP);
 	return op->attr ? covered_getattr(op) : 0;
 }
 
@@ -329,10 +330,10 @@ static int covered_lookup(struct vfs_op *op)
 {
 	bool up = op->name.len == 2 && memcmp(op->name.s, "..", 2) == 0;
 
-	if (op->dir_attr)
-		op->has_dir_attr = covered_attr(fs_around(op),
+	if (op->lookup.dir_attr)
+		op->lookup.has_dir_attr = covered_attr(fs_around(op),
 						to_covered(op->node),
-						op->dir_attr) == 0;
+						op->lookup.dir_attr) == 0;
 	return up ? -EACCES : -ENOENT;
 }
 
@@ -344,14 +345,15 @@ static int covered_readdir(struct vfs_op *op)
 		{ .fileid = fileid, .cookie = AFTER_DOTDOT,
 		  .name = { "..", 2 } },
 	};
-	uint64_t next = op->cookie;
+	uint64_t next = op->readdir.cookie;
 
 	if (next > AFTER_DOTDOT)
 		return -EBADE;
-	while (next < AFTER_DOTDOT && op->emit(op->arg, &entries[next]))
+	while (next < AFTER_DOTDOT &&
+	       op->readdir.emit(op->readdir.arg, &entries[next]))
 		next++;
 	op->eof = next == AFTER_DOTDOT;
-	op->verf = 0;
+	op->readdir.verf = 0;
 	return op->attr ? covered_getattr(op) : 0;
 }
 

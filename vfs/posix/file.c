@@ -142,14 +142,15 @@ static int64_t read_some(const struct vfs_op *op, struct posix_fs *fs,
 static int read_checked(struct vfs_op *op, struct posix_node *n, int fd)
 {
 	struct posix_fs *fs = posix_fs_of(n);
-	uint64_t off = op->off;
+	uint64_t off = op->read.off;
 	struct cursor c;
 	struct stat st;
 	int64_t more, got = 0;
 	bool again = false;
 	int err;
 
-	cursor_init(&c, op->iov, op->niov, MIN(off, (uint64_t)INT64_MAX));
+	cursor_init(&c, op->read.iov, op->read.niov,
+		    MIN(off, (uint64_t)INT64_MAX));
 	if (off >= INT64_MAX)
 		c.left = 0;
 	do {
@@ -215,7 +216,8 @@ static int64_t splice_all(int fd, uint64_t off, uint32_t len, int pipe)
 static int splice_checked(struct vfs_op *op, struct posix_node *n, int fd)
 {
 	struct posix_fs *fs = posix_fs_of(n);
-	int64_t got = splice_all(fd, op->off, op->count, op->pipe);
+	int64_t got = splice_all(fd, op->read.off, op->read.count,
+				 op->read.pipe);
 	struct stat st;
 	int err;
 
@@ -229,7 +231,7 @@ static int splice_checked(struct vfs_op *op, struct posix_node *n, int fd)
 	err = check_read(op, n, &st);
 	if (err < 0)
 		return err;
-	op->eof = op->off + (uint64_t)got >= (uint64_t)st.st_size;
+	op->eof = op->read.off + (uint64_t)got >= (uint64_t)st.st_size;
 	if (got == 0 && !op->eof)		/* it has grown since */
 		return -EOPNOTSUPP;
 	if (op->attr)
@@ -247,7 +249,7 @@ int posix_read_pipe(struct vfs_op *op)
 	if (err < 0)
 		return err;
 	if (atomic_load_explicit(&fs->no_splice, memory_order_relaxed) ||
-	    op->off > (uint64_t)INT64_MAX - op->count)
+	    op->read.off > (uint64_t)INT64_MAX - op->read.count)
 		return -EOPNOTSUPP;
 	if (!posix_may_block(op, fs))
 		return -EAGAIN;
@@ -279,10 +281,10 @@ static int open_to_write(const struct vfs_op *op, struct posix_node *n,
  */
 static bool must_sync(const struct posix_fs *fs, struct vfs_op *op)
 {
-	bool sync = !fs->ram && op->stable != VFS_UNSTABLE;
+	bool sync = !fs->ram && op->write.stable != VFS_UNSTABLE;
 
 	if (fs->ram || sync)
-		op->stable = VFS_FILE_SYNC;
+		op->write.stable = VFS_FILE_SYNC;
 	return sync;
 }
 
@@ -338,7 +340,8 @@ static int64_t write_checked(struct vfs_op *op, struct posix_node *n,
 	int err;
 
 	/* A sync waits. */
-	if (op->stable != VFS_UNSTABLE && !posix_may_block(op, posix_fs_of(n)))
+	if (op->write.stable != VFS_UNSTABLE &&
+	    !posix_may_block(op, posix_fs_of(n)))
 		return -EAGAIN;
 	err = posix_check_io(op, n, before, POSIX_W);
 	if (err < 0)
@@ -365,13 +368,14 @@ int posix_write(struct vfs_op *op)
 	done = posix_begin(posix_fs_of(n), op);
 	if (done < 0)
 		return (int)done;
-	cursor_init(&c, op->iov, op->niov, op->off);
+	cursor_init(&c, op->write.iov, op->write.niov, op->write.off);
 	done = posix_change_begin(&change, n, op->wcc);
 	if (done == 0)
 		done = only_file(n);
 	if (done == 0 && change.fixed)
 		done = -EPERM;
-	if (done == 0 && (op->off > INT64_MAX || c.left > INT64_MAX - op->off))
+	if (done == 0 && (op->write.off > INT64_MAX ||
+			  c.left > INT64_MAX - op->write.off))
 		done = -EFBIG;
 	if (done == 0)
 		done = write_checked(op, n, &c, &change.before);
@@ -460,9 +464,9 @@ static int get_text(struct posix_node *n, struct posix_text **out)
 
 static int give_text(const struct vfs_op *op, const struct posix_text *text)
 {
-	uint32_t len = MIN(op->size, text->len);
+	uint32_t len = MIN(op->readlink.size, text->len);
 
-	memcpy(op->text, text->s, len);
+	memcpy(op->readlink.text, text->s, len);
 	return (int)len;
 }
 

@@ -254,9 +254,9 @@ int posix_lookup(struct vfs_op *op)
 		err = -EAGAIN;
 	if (err == -EAGAIN)
 		return err;
-	if (op->dir_attr) {
-		posix_attr(l.fs, &l.dir_st, op->dir_attr);
-		op->has_dir_attr = true;
+	if (op->lookup.dir_attr) {
+		posix_attr(l.fs, &l.dir_st, op->lookup.dir_attr);
+		op->lookup.has_dir_attr = true;
 	}
 	if (err == -EXDEV)
 		return posix_covered_lookup(op, l.name.s, &l.dir_st);
@@ -277,8 +277,8 @@ int posix_root(struct vfs_fs *fs, struct vfs_node **out)
 
 int posix_open_handle(struct vfs_op *op)
 {
-	struct posix_fs *fs = to_posix_fs(op->fs);
-	const struct vfs_handle *h = op->handle;
+	struct posix_fs *fs = to_posix_fs(op->open.fs);
+	const struct vfs_handle *h = op->open.handle;
 	struct posix_node *n;
 	int err = 0;
 

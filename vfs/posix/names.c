@@ -216,7 +216,8 @@ static int sync_both(const struct posix_change *from,
 
 int posix_rename(struct vfs_op *op)
 {
-	struct posix_node *from = to_posix(op->node), *to = to_posix(op->to);
+	struct posix_node *from = to_posix(op->node);
+	struct posix_node *to = to_posix(op->to.dir);
 	struct posix_fs *fs = posix_fs_of(from);
 	struct posix_name from_s, to_s;
 	struct posix_change cf, ct;
@@ -228,12 +229,12 @@ int posix_rename(struct vfs_op *op)
 	if (err < 0)
 		return err;
 	posix_name_set(&from_s, op->name);
-	posix_name_set(&to_s, op->to_name);
-	if (op->to_wcc)
-		memset(op->to_wcc, 0, sizeof(*op->to_wcc));
+	posix_name_set(&to_s, op->to.name);
+	if (op->to.wcc)
+		memset(op->to.wcc, 0, sizeof(*op->to.wcc));
 	err = posix_change_begin(&cf, from, op->wcc);
 	if (to != from && err == 0)
-		err = posix_change_begin(&ct, to, op->to_wcc);
+		err = posix_change_begin(&ct, to, op->to.wcc);
 	else
 		ct.node = NULL;
 	posix_names_begin(to);
@@ -250,8 +251,8 @@ int posix_rename(struct vfs_op *op)
 	posix_change_end(&cf);
 	if (ct.node)
 		posix_change_end(&ct);
-	if (to == from && op->wcc && op->to_wcc)
-		*op->to_wcc = *op->wcc;
+	if (to == from && op->wcc && op->to.wcc)
+		*op->to.wcc = *op->wcc;
 	if (err == 0)
 		err = sync_both(&cf, ct.node ? &ct : NULL);
 	posix_names_end(to);
@@ -260,7 +261,7 @@ int posix_rename(struct vfs_op *op)
 
 int posix_link(struct vfs_op *op)
 {
-	struct posix_node *n = to_posix(op->node), *dir = to_posix(op->to);
+	struct posix_node *n = to_posix(op->node), *dir = to_posix(op->to.dir);
 	struct posix_fs *fs = posix_fs_of(n);
 	struct posix_change c;
 	struct posix_name s;
@@ -273,10 +274,10 @@ int posix_link(struct vfs_op *op)
 	err = posix_begin(fs, op);
 	if (err < 0)
 		return err;
-	posix_name_set(&s, op->to_name);
+	posix_name_set(&s, op->to.name);
 	path = posix_fd_path(n->fd);
 	posix_names_begin(dir);
-	err = posix_change_begin(&c, dir, op->to_wcc);
+	err = posix_change_begin(&c, dir, op->to.wcc);
 	if (err == 0 && dir->type != VFS_DIR)
 		err = -ENOTDIR;
 	if (err == 0)

@@ -263,20 +263,20 @@ int posix_access(struct vfs_op *op)
 	if (got < 0)
 		return got;
 	for (unsigned i = 0; i < ARRAY_SIZE(needs); i++)
-		if (op->want & needs[i].bit)
+		if (op->access.want & needs[i].bit)
 			ask_for |= is_dir ? needs[i].dir : needs[i].other;
 	got = posix_granted(op, node, &st, ask_for);
-	if (got >= 0 && op->want & VFS_ACCESS_OPEN)
+	if (got >= 0 && op->access.want & VFS_ACCESS_OPEN)
 		got = without_open(op, node, got);
 	if (got < 0)
 		return got;
-	op->granted = posix_fs_of(node)->as_caller ?
-		      op->want & VFS_ACCESS_OPEN : 0;
+	op->access.granted = posix_fs_of(node)->as_caller ?
+		      op->access.want & VFS_ACCESS_OPEN : 0;
 	for (unsigned i = 0; i < ARRAY_SIZE(needs); i++) {
 		unsigned need = is_dir ? needs[i].dir : needs[i].other;
 
 		if (need && (got & need) == need)
-			op->granted |= op->want & needs[i].bit;
+			op->access.granted |= op->access.want & needs[i].bit;
 	}
 	if (op->attr)
 		posix_attr(posix_fs_of(node), &st, op->attr);

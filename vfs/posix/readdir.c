@@ -221,9 +221,9 @@ static bool emit_one(const struct reading *r, const struct dirent64 *d,
 	if (r->dir == posix_fs_of(r->dir)->root && strcmp(d->d_name, "..") == 0)
 		e.fileid = r->dir->ino;
 	/* A longer name is left out, and would be cut in the table. */
-	if (r->op->plus && e.name.len <= VFS_NAME_MAX)
+	if (r->op->readdir.plus && e.name.len <= VFS_NAME_MAX)
 		fill_plus(r, d->d_name, &e);
-	return r->op->emit(r->op->arg, &e);
+	return r->op->readdir.emit(r->op->readdir.arg, &e);
 }
 
 static int emit_all(const struct reading *r, struct stream *s)
@@ -254,8 +254,8 @@ static int dir_read_all(const struct reading *r)
 	s.count = 0;
 	s.size = READ_SIZE;
 	s.pos = s.len = 0;
-	err = seek(fs, &s, r->op->cookie);
-	if (err == 0 && r->op->plus)
+	err = seek(fs, &s, r->op->readdir.cookie);
+	if (err == 0 && r->op->readdir.plus)
 		err = posix_cred_set(fs, r->op);
 	if (err == 0)
 		err = emit_all(r, &s);
@@ -272,7 +272,7 @@ int posix_readdir(struct vfs_op *op)
 		return -ENOTDIR;
 	if (op->nonblock)
 		return -EAGAIN;
-	if (op->cookie > INT64_MAX)
+	if (op->readdir.cookie > INT64_MAX)
 		return -EBADE;
 	err = posix_begin(posix_fs_of(r.dir), op);
 	if (err == 0)
@@ -283,7 +283,7 @@ int posix_readdir(struct vfs_op *op)
 		return err;
 	r.settled = posix_settled(&r.st);
 	err = dir_read_all(&r);
-	op->verf = 0;
+	op->readdir.verf = 0;
 	if (op->attr)
 		posix_attr(posix_fs_of(r.dir), &r.st, op->attr);
 	return err;

@@ -162,7 +162,7 @@ static void moved(struct posix_fs *fs, struct going *g,
 static int check_moved(const struct vfs_op *op, const char *name,
 		       const char *to_name)
 {
-	struct posix_node *from = to_posix(op->node), *to = to_posix(op->to);
+	struct posix_node *from = to_posix(op->node), *to = to_posix(op->to.dir);
 	int err = posix_own_name(from, name, op->name.len, true);
 	struct stat st;
 
@@ -170,7 +170,7 @@ static int check_moved(const struct vfs_op *op, const char *name,
 	    posix_stat_name(from, name, &st, NULL) == 0)
 		err = posix_own_is(&st, true);
 	if (err == 0)
-		err = posix_own_new(to, to_name, op->to_name.len);
+		err = posix_own_new(to, to_name, op->to.name.len);
 	return err > 0 ? -EACCES : err == -EEXIST ? -ENOTEMPTY : err;
 }
 
@@ -287,7 +287,7 @@ int posix_link(struct vfs_op *op)
 	if (err == 0)
 		err = posix_cred_set(fs, op);
 	if (err == 0)
-		err = posix_own_new(dir, s.s, op->to_name.len);
+		err = posix_own_new(dir, s.s, op->to.name.len);
 	if (err == 0 && linkat(AT_FDCWD, path.s, dir->fd, s.s,
 			       AT_SYMLINK_FOLLOW) < 0)
 		err = -errno;

@@ -162,7 +162,8 @@ static void moved(struct posix_fs *fs, struct going *g,
 static int check_moved(const struct vfs_op *op, const char *name,
 		       const char *to_name)
 {
-	struct posix_node *from = to_posix(op->node), *to = to_posix(op->to.dir);
+	struct posix_node *from = to_posix(op->node);
+	struct posix_node *to = to_posix(op->to.dir);
 	int err = posix_own_name(from, name, op->name.len, true);
 	struct stat st;
 

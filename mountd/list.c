@@ -64,8 +64,7 @@ static void put_mount(void *arg, const char *host, const char *path)
 
 	if (!take_room(l, 4 + string_size(host_len) + string_size(path_len)))
 		return;
-	xdr_put_bool(&l->out, true);
-	xdr_put_opaque(&l->out, host, (uint32_t)host_len);
+	mount_put_item(&l->out, host, host_len);
 	xdr_put_opaque(&l->out, path, (uint32_t)path_len);
 }
 
@@ -101,16 +100,13 @@ static void put_client(void *arg, const char *path, const char *client,
 	if (!same) {
 		if (l->has_dir)
 			xdr_put_bool(&l->out, false);
-		xdr_put_bool(&l->out, true);
-		xdr_put_opaque(&l->out, path, (uint32_t)path_len);
+		mount_put_item(&l->out, path, path_len);
 		memcpy(l->dir, path, path_len);
 		l->dir[path_len] = '\0';
 		l->has_dir = true;
 	}
-	if (everyone)
-		return;
-	xdr_put_bool(&l->out, true);
-	xdr_put_opaque(&l->out, client, (uint32_t)name_len);
+	if (!everyone)
+		mount_put_item(&l->out, client, name_len);
 }
 
 int mount_export(struct rpc_call *call)

@@ -138,8 +138,10 @@ int mount_walk(struct rpc_call *call)
 		return n;
 	node->fs->ops->handle(node, &handle);
 	export_fh_make_for(client.exports, w->exp, &w->opts, &handle, &r->fh);
-	r->nflavors = rpc_server_mnt_flavors(call->server, r->flavors,
-					     MOUNT_MAX_FLAVORS);
+	r->result.fh = (struct xdr_view){ r->fh.data, r->fh.len };
+	r->result.nflavors = rpc_server_mnt_flavors(call->server,
+						    r->result.flavors,
+						    MOUNT_MAX_FLAVORS);
 	vfs_node_put(node);
 	return 0;
 }
@@ -234,6 +236,35 @@ static void note_mount(struct rpc_call *call, const char *shown)
 	end_mount(call, host, walk_path(a->path, path) == 0 ? path : NULL);
 }
 
+static enum mountstat3 mount_status(int err)
+{
+	switch (-err) {
+	case 0:
+		return MNT3_OK;
+	case EPERM:
+		return MNT3ERR_PERM;
+	case ENOENT:
+	case ESTALE:			/* no such export, or just removed */
+	case ENODEV:			/* nothing is mounted there */
+		return MNT3ERR_NOENT;
+	case EIO:
+		return MNT3ERR_IO;
+	case EACCES:
+		return MNT3ERR_ACCES;
+	case ENOTDIR:
+	case ELOOP:			/* symbolic links without end */
+		return MNT3ERR_NOTDIR;
+	case EINVAL:
+		return MNT3ERR_INVAL;
+	case ENAMETOOLONG:
+		return MNT3ERR_NAMETOOLONG;
+	case EOPNOTSUPP:
+		return MNT3ERR_NOTSUPP;
+	default:
+		return MNT3ERR_SERVERFAULT;
+	}
+}
+
 int mount_end_mnt3(struct rpc_call *call, int err)
 {
 	const struct mount_path_args *a = rpc_args(call);
@@ -262,7 +293,7 @@ int mount_end_mnt3(struct rpc_call *call, int err)
 	if (err != -ETIMEDOUT && err != -ECANCELED)
 		mount_got_on(call);
 	walk_end(w);
-	r->status = mount_status(err);
+	r->result.status = mount_status(err);
 	/* MOUNT has no JUKEBOX, and clients take every status for final.  A
 	 * client that hears nothing asks again. */
 	return err == -ETIMEDOUT ? -ECANCELED : 0;
@@ -275,7 +306,7 @@ int mount_end_mnt1(struct rpc_call *call, int err)
 	int ret = mount_end_mnt3(call, err);
 
 	if (err == 0)
-		r->status = mount_status(-EINVAL);
+		r->result.status = mount_status(-EINVAL);
 	return ret;
 }
 

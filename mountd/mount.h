@@ -8,32 +8,9 @@
 #include "exports/walk.h"
 #include "lib/thread.h"
 #include "mountd/mountd.h"
+#include "wire/mount.h"
 
-#define MNTPATHLEN	WALK_PATH_MAX
-#define MNTNAMLEN	255
-
-enum mount_procnum {
-	MOUNTPROC_NULL		= 0,
-	MOUNTPROC_MNT		= 1,
-	MOUNTPROC_DUMP		= 2,
-	MOUNTPROC_UMNT		= 3,
-	MOUNTPROC_UMNTALL	= 4,
-	MOUNTPROC_EXPORT	= 5,
-	MOUNTPROC_EXPORTALL	= 6,	/* versions 1 and 2 */
-};
-
-enum mountstat3 {
-	MNT3_OK			= 0,
-	MNT3ERR_PERM		= 1,
-	MNT3ERR_NOENT		= 2,
-	MNT3ERR_IO		= 5,
-	MNT3ERR_ACCES		= 13,
-	MNT3ERR_NOTDIR		= 20,
-	MNT3ERR_INVAL		= 22,
-	MNT3ERR_NAMETOOLONG	= 63,
-	MNT3ERR_NOTSUPP		= 10004,
-	MNT3ERR_SERVERFAULT	= 10006,
-};
+_Static_assert(MNTPATHLEN == WALK_PATH_MAX, "a path is one");
 
 struct rmtab;
 
@@ -80,25 +57,10 @@ struct mountd {
 	pthread_t		 resumer;
 };
 
-struct mount_path_args {		/* MNT UMNT */
-	struct xdr_view	 path;
-};
-
-#define MOUNT_MAX_FLAVORS	8
-
 struct mount_mnt_res {
-	enum mountstat3	 status;
-	struct export_fh fh;
-	unsigned	 nflavors;
-	uint32_t	 flavors[MOUNT_MAX_FLAVORS];
+	struct mount_result result;	/* first: what is encoded */
+	struct export_fh    fh;		/* ... its handle */
 };
-
-/* codec.c: pure */
-bool mount_get_path(struct xdr_in *x, void *args);
-void mount_put_mnt3(struct xdr_out *x, const void *res);
-/* Versions 1 and 2: the status alone. */
-void mount_put_mnt1(struct xdr_out *x, const void *res);
-enum mountstat3 mount_status(int err);
 
 /* mnt.c: MNT's state is a struct mount_state. */
 /* For struct rpc_program: the share of the export that MNT names, whose disk

@@ -15,7 +15,7 @@ modules lib vfs
 exports lib vfs
 rpc lib wire transport
 nfs3 lib rpc vfs exports
-mountd lib rpc vfs exports
+mountd lib wire rpc vfs exports
 rquota lib rpc vfs exports
 nsm lib wire rpc transport
 nlm lib wire rpc vfs exports

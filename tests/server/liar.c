@@ -13,6 +13,7 @@
 #include "lib/xdr.h"
 #include "tests/server/record_stream.h"
 #include "wire/header.h"
+#include "wire/mount.h"
 #include "wire/record.h"
 
 enum {
@@ -213,19 +214,14 @@ static void answer_mount(const struct liar *l, uint32_t procedure,
 			 struct xdr_out *x)
 {
 	if (procedure == 1) {
-		xdr_put_u32(x, l->mount_status);
-		if (l->mount_status == 0) {
-			put_handle(x, 0);
-			xdr_put_u32(x, 0);	/* flavors */
-		}
+		mount_put_mnt3(x, &(struct mount_result){
+			.status = l->mount_status,
+			.fh = { (const uint8_t *)"\0\0\0\0", 4 } });
 	} else if (procedure == 5) {
 		if (l->exported) {
-			xdr_put_bool(x, true);
-			xdr_put_string(x, l->exported);
-			xdr_put_bool(x, true);
-			xdr_put_string(x, "192.0.2.1");
-			xdr_put_bool(x, true);
-			xdr_put_string(x, "\033[2J");
+			mount_put_item(x, l->exported, strlen(l->exported));
+			mount_put_item(x, "192.0.2.1", 9);
+			mount_put_item(x, "\033[2J", 4);
 			xdr_put_bool(x, false);
 		}
 		xdr_put_bool(x, false);

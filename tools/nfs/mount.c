@@ -9,10 +9,10 @@
 #include "lib/util.h"
 #include "lib/xdr.h"
 #include "transport/addr.h"
+#include "wire/mount.h"
 
 enum {
-	MOUNT_VERSION = 3, MNT = 1, UMNT = 3, EXPORT = 5, NFS_PORT = 2049,
-	NAME_MAX_LEN = 255, DIR_MAX_LEN = 1024,
+	MOUNT_VERSION = 3, NFS_PORT = 2049,
 	REPLY_MS = 10000, GOODBYE_MS = 1000, LOCKS_MS = 2000,
 	NLM_VERSION = 4, NFS_VERSION = 3,
 };
@@ -75,24 +75,21 @@ static int mount_one(struct nfsc_wire *w, const struct nfsc_config *c,
 		     struct nfsc_mount *m)
 {
 	int ms = c->connect_ms ? (int)c->connect_ms : REPLY_MS;
-	struct xdr_view fh;
+	struct mount_result r;
 	struct xdr_in x;
-	int err = call(w, MNT, m->dir, c, ms, &x);
+	int err = call(w, MOUNTPROC_MNT, m->dir, c, ms, &x);
 
 	/* -EACCES is for a status of MOUNT's own. */
 	if (err < 0)
 		return err == -EACCES ? -EPERM : err == -ETIMEDOUT ? -ETIME :
 		       err;
-	m->status = xdr_get_u32(&x);
-	if (!xdr_ok(&x))
+	if (!mount_get_mnt3(&x, &r))
 		return -EBADMSG;
-	if (m->status != 0)
+	m->status = r.status;
+	if (r.status != MNT3_OK)
 		return -EACCES;
-	fh = xdr_get_opaque(&x, NFS_FH_MAX);
-	if (!xdr_ok(&x) || fh.len == 0)
-		return -EBADMSG;
-	m->root.len = fh.len;
-	memcpy(m->root.data, fh.data, fh.len);
+	m->root.len = r.fh.len;
+	memcpy(m->root.data, r.fh.data, r.fh.len);
 	return 0;
 }
 
@@ -130,7 +127,7 @@ void nfsc_unmount(const struct nfsc_url *url, const struct nfsc_config *c,
 
 	if (connect_mount(url, c, &port, &w) < 0)
 		return;
-	call(w, UMNT, m->dir, c, GOODBYE_MS, &x);
+	call(w, MOUNTPROC_UMNT, m->dir, c, GOODBYE_MS, &x);
 	wire_close(w);
 }
 
@@ -169,10 +166,10 @@ bool nfsc_has_locks(const struct nfsc_url *url, const struct nfsc_config *c)
 
 /* ---- EXPORT */
 
-static struct nfsc_export *get_export(struct xdr_in *x)
+static struct nfsc_export *get_export(struct xdr_in *x, struct xdr_view dir)
 {
-	struct xdr_view dir = xdr_get_opaque(x, DIR_MAX_LEN), name;
 	struct nfsc_export *e = calloc(1, sizeof(*e) + dir.len + 1);
+	struct xdr_view name;
 	size_t len = 0;
 
 	if (!e)
@@ -180,11 +177,9 @@ static struct nfsc_export *get_export(struct xdr_in *x)
 	if (dir.len > 0)
 		memcpy(e->dir, dir.data, dir.len);
 	e->who = calloc(1, 1);
-	while (e->who && xdr_get_bool(x)) {
-		char *more;
+	while (e->who && mount_get_item(x, &name, MNTNAMLEN)) {
+		char *more = realloc(e->who, len + name.len + 3);
 
-		name = xdr_get_opaque(x, NAME_MAX_LEN);
-		more = realloc(e->who, len + name.len + 3);
 		if (!more)
 			break;
 		e->who = more;
@@ -198,9 +193,10 @@ static struct nfsc_export *get_export(struct xdr_in *x)
 static int get_exports(struct xdr_in *x, struct nfsc_export **out)
 {
 	struct nfsc_export **tail = out;
+	struct xdr_view dir;
 
-	while (xdr_get_bool(x)) {
-		*tail = get_export(x);
+	while (mount_get_item(x, &dir, MNTPATHLEN)) {
+		*tail = get_export(x, dir);
 		if (!*tail || !(*tail)->who)
 			return -ENOMEM;
 		tail = &(*tail)->next;
@@ -211,7 +207,8 @@ static int get_exports(struct xdr_in *x, struct nfsc_export **out)
 int nfsc_exports(const struct nfsc_url *url, const struct nfsc_config *c,
 		 struct nfsc_export **out)
 {
-	const struct rpc_procedure p = { RPC_MOUNT, MOUNT_VERSION, EXPORT };
+	const struct rpc_procedure p = { RPC_MOUNT, MOUNT_VERSION,
+					MOUNTPROC_EXPORT };
 	int err, ms = c->connect_ms ? (int)c->connect_ms : REPLY_MS;
 	struct nfsc_export *list = NULL;
 	struct nfsc_wire *w;

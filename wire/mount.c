@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* MOUNT arguments and results: RFC 1813 section 5, RFC 1094 appendix A.
  * Pure. */
-#include "mountd/mount.h"
-
-#include <errno.h>
+#include "wire/mount.h"
 
 /* A path that is too long gets its status, not GARBAGE_ARGS. */
 #define STRING_MAX	(64u << 10)
@@ -18,7 +16,7 @@ bool mount_get_path(struct xdr_in *x, void *args)
 
 void mount_put_mnt3(struct xdr_out *x, const void *res)
 {
-	const struct mount_mnt_res *r = res;
+	const struct mount_result *r = res;
 
 	xdr_put_u32(x, r->status);
 	if (r->status != MNT3_OK)
@@ -31,36 +29,30 @@ void mount_put_mnt3(struct xdr_out *x, const void *res)
 
 void mount_put_mnt1(struct xdr_out *x, const void *res)
 {
-	const struct mount_mnt_res *r = res;
+	const struct mount_result *r = res;
 
 	xdr_put_u32(x, r->status);
 }
 
-enum mountstat3 mount_status(int err)
+bool mount_get_mnt3(struct xdr_in *x, struct mount_result *r)
 {
-	switch (-err) {
-	case 0:
-		return MNT3_OK;
-	case EPERM:
-		return MNT3ERR_PERM;
-	case ENOENT:
-	case ESTALE:			/* no such export, or just removed */
-	case ENODEV:			/* nothing is mounted there */
-		return MNT3ERR_NOENT;
-	case EIO:
-		return MNT3ERR_IO;
-	case EACCES:
-		return MNT3ERR_ACCES;
-	case ENOTDIR:
-	case ELOOP:			/* symbolic links without end */
-		return MNT3ERR_NOTDIR;
-	case EINVAL:
-		return MNT3ERR_INVAL;
-	case ENAMETOOLONG:
-		return MNT3ERR_NAMETOOLONG;
-	case EOPNOTSUPP:
-		return MNT3ERR_NOTSUPP;
-	default:
-		return MNT3ERR_SERVERFAULT;
-	}
+	r->nflavors = 0;
+	r->status = (enum mountstat3)xdr_get_u32(x);
+	if (r->status == MNT3_OK)
+		r->fh = xdr_get_opaque(x, MOUNT_FH_MAX);
+	return xdr_ok(x) && (r->status != MNT3_OK || r->fh.len > 0);
+}
+
+bool mount_get_item(struct xdr_in *x, struct xdr_view *text, uint32_t max)
+{
+	if (!xdr_get_bool(x))
+		return false;
+	*text = xdr_get_opaque(x, max);
+	return xdr_ok(x);
+}
+
+void mount_put_item(struct xdr_out *x, const char *text, size_t len)
+{
+	xdr_put_bool(x, true);
+	xdr_put_opaque(x, text, (uint32_t)len);
 }

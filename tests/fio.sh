@@ -118,6 +118,8 @@ for way in tcp iwarp; do
 	ends 0 '' below $way --filename=dir/file --rw=write --size=64k
 	[ -s "$tmp/export/dir/file" ] || fail "$way: a file in a directory"
 done
+# MOUNT's list of clients: each job has said UMNT.
+[ ! -s "$tmp/state/rmtab" ] || fail "$(cat "$tmp/state/rmtab") is mounted"
 
 # Mistakes.
 ends 22 'needs url= alone' o none --size=64k

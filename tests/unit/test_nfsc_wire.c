@@ -32,6 +32,7 @@ static struct server {
 	size_t	  fragment, piece;
 	unsigned  spoil;	/* connections whose first reply is no record */
 	uint32_t  spoilt;	/* the mark that comes instead */
+	unsigned  mute;		/* connections whose calls have no reply */
 
 	struct call seen[MAX_CALLS];
 	unsigned  nseen, connections;
@@ -114,7 +115,9 @@ static void serve(int fd)
 	while (srv.nseen - first < srv.batch &&
 	       take_call(fd, &srv.seen[srv.nseen]))
 		srv.nseen++;
-	if (srv.connections++ < srv.spoil) {
+	if (srv.connections < srv.mute) {
+		srv.connections++;
+	} else if (srv.connections++ < srv.spoil) {
 		srv.spoilt = htonl(srv.spoilt);
 		send_piecewise(fd, (const uint8_t *)&srv.spoilt, 4);
 	} else {
@@ -266,6 +269,36 @@ TEST_LOOP(calls_keep_their_xids_when_a_connection_is_given_up,
 		ck_assert_uint_eq(srv.seen[i].count, 1000 + i);
 		ck_assert_uint_eq(srv.seen[4 + i].count, 1000 + i);
 	}
+}
+
+TEST(a_server_is_dialled_as_often_as_was_asked)
+{
+	srv.spoil = 100;
+	srv.spoilt = 0xffffffffu;
+	start(1, 10000, 10000);
+	ops[0] = (struct nfsc_op){ .kind = NFS_OP_READ, .fh = { .len = 4 },
+				   .count = 1, .data = data[0] };
+	ck_assert_int_eq(session_submit(s, &ops[0]), 0);
+	ck_assert_ptr_eq(session_wait(s), &ops[0]);
+	ck_assert_int_lt(ops[0].err, 0);
+	stop();
+	ck_assert_uint_eq(srv.connections, 1 + 3);
+}
+
+/* The default is a minute, which is what the test would take. */
+TEST(a_caller_that_has_waited_has_the_session_wait_no_longer)
+{
+	srv.mute = 1;
+	start(1, 10000, 10000);
+	ops[0] = (struct nfsc_op){ .kind = NFS_OP_READ, .fh = { .len = 4 },
+				   .count = 1, .data = data[0] };
+	ck_assert_int_eq(session_submit(s, &ops[0]), 0);
+	ck_assert_ptr_null(session_look(s));
+	session_redial(s);
+	ck_assert_ptr_eq(session_wait(s), &ops[0]);
+	ck_assert_int_eq(ops[0].err, 0);
+	stop();
+	ck_assert_uint_eq(srv.connections, 2);
 }
 
 /* Takes one connection, and says what is no record. */

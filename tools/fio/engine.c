@@ -94,11 +94,13 @@ static void complain_op(struct job *j, const struct unit *u)
 /* Takes a reply.  True: fio's operation is over. */
 static bool take_unit(struct thread_data *td, struct unit *u)
 {
+	struct job *j = td->io_ops_data;
 	struct io_u *io_u = u->io_u;
 	const struct nfsc_op *op = &u->op;
 	int err = job_errno(op);
 
 	u->link->flying--;
+	j->gone = op->err < 0;
 	if (err && op->err == 0 && op->status == NFS_JUKEBOX && u->patience) {
 		u->patience--;
 		usleep(PAUSE_MS * 1000);
@@ -106,7 +108,7 @@ static bool take_unit(struct thread_data *td, struct unit *u)
 		if (!err)
 			return false;
 	} else if (err) {
-		complain_op(td->io_ops_data, u);
+		complain_op(j, u);
 	} else if (op->kind == NFS_OP_COMMIT) {
 		err = job_note_commit(io_u->file->engine_data, op);
 	} else {
@@ -150,6 +152,14 @@ static enum fio_q_status queue_unit(struct thread_data *td, struct io_u *io_u)
 
 /* ---- replies */
 
+/* Nothing came over any link for as long as a server may be silent. */
+static void redial_links(struct job *j)
+{
+	for (unsigned i = 0; i < j->nlinks; i++)
+		if (j->links[i].flying)
+			session_redial(j->links[i].s);
+}
+
 /* An operation that is over; NULL if none is, and @waits is false. */
 static struct nfsc_op *next_over(struct job *j, bool waits)
 {
@@ -173,9 +183,12 @@ static struct nfsc_op *next_over(struct job *j, bool waits)
 		}
 		if (!waits || !busy)
 			return NULL;
-		/* Where all are silent, one finds out why. */
-		if (lost || poll(j->fds, n, (int)j->config.timeout_ms) == 0)
-			return session_wait(lost ? lost->s : busy->s);
+		if (!lost && poll(j->fds, n, (int)j->config.timeout_ms) == 0) {
+			redial_links(j);
+			lost = busy;
+		}
+		if (lost)
+			return session_wait(lost->s);
 	}
 }
 

@@ -115,6 +115,7 @@ static int mount_export(struct thread_data *td, struct job *j)
 	int err = nfsc_mount(&j->url, &j->config, &j->mount);
 	char what[sizeof(j->url.host) + NFS_PATH_MAX + 16];
 
+	j->mounted = err == 0;
 	if (err == 0)
 		return 0;
 	snprintf(what, sizeof(what), "MOUNT of %s:%s", j->url.host,
@@ -173,6 +174,9 @@ void job_disconnect(struct job *j)
 {
 	while (j->nlinks)
 		session_close(j->links[--j->nlinks].s);
+	if (j->mounted && !j->gone)
+		nfsc_unmount(&j->url, &j->config, &j->mount);
+	j->mounted = false;
 }
 
 void job_free(struct job *j)

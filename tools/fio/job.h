@@ -64,10 +64,13 @@ struct job {
 	struct io_u	 **over;	/* owned; found by getevents() */
 	unsigned	   nover;
 	bool		   complained;	/* about an operation */
+	bool		   mounted;	/* we are on the server's list */
+	bool		   gone;	/* the last call had no answer */
 };
 
 /* Connects @n links, and mounts, unless that is done; *@fresh says so. */
 int job_connect(struct thread_data *td, unsigned n, bool *fresh);
+/* Says goodbye, to a server that answers, and closes the links. */
 void job_disconnect(struct job *j);
 /* Frees the job; NULL is fine. */
 void job_free(struct job *j);

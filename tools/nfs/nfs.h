@@ -188,6 +188,8 @@ struct nfsc_session_ops {
 	struct nfsc_op *(*wait)(struct nfsc_session *s);
 	struct nfsc_op *(*look)(struct nfsc_session *s);
 	bool (*poll)(struct nfsc_session *s, struct pollfd *p);
+	/* NULL: wait() knows since when the server is silent. */
+	void (*redial)(struct nfsc_session *s);
 	void (*close)(struct nfsc_session *s);
 	/* Both or neither. */
 	void *(*keep)(struct nfsc_session *s, void *mem, size_t len,
@@ -237,6 +239,16 @@ static inline struct nfsc_op *session_look(struct nfsc_session *s)
 static inline bool session_poll(struct nfsc_session *s, struct pollfd *p)
 {
 	return s->ops->poll(s, p);
+}
+
+/*
+ * The caller has polled for as long as a server may be silent: session_wait(),
+ * which comes next, connects again and doesn't wait for as long once more.
+ */
+static inline void session_redial(struct nfsc_session *s)
+{
+	if (s->ops->redial)
+		s->ops->redial(s);
 }
 
 static inline void session_close(struct nfsc_session *s)

@@ -136,7 +136,7 @@ static int redial(struct session *s)
 	int err = -ECONNRESET;
 
 	disconnect(s);
-	while (err < 0 && s->failures <= s->base.config.retries) {
+	while (err < 0 && s->failures < s->base.config.retries) {
 		if (s->failures > 0)
 			pause_for(s->failures);
 		s->failures++;
@@ -250,6 +250,11 @@ static bool poll_tcp(struct nfsc_session *base, struct pollfd *p)
 	return true;
 }
 
+static void redial_tcp(struct nfsc_session *base)
+{
+	container_of(base, struct session, base)->broken = true;
+}
+
 static void close_tcp(struct nfsc_session *base)
 {
 	struct session *s = container_of(base, struct session, base);
@@ -273,6 +278,7 @@ static const struct nfsc_session_ops ops = {
 	.wait = wait_tcp,
 	.look = look_tcp,
 	.poll = poll_tcp,
+	.redial = redial_tcp,
 	.close = close_tcp,
 	.peer = peer_of_tcp,
 };

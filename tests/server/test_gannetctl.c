@@ -162,8 +162,54 @@ TEST(a_support_bundle_is_listed_before_it_is_written)
 	f = fopen(name, "r");
 	out[fread(out, 1, sizeof(out) - 1, f)] = '\0';
 	fclose(f);
-	ck_assert_ptr_nonnull(strstr(out, "the server does not answer"));
+	ck_assert_ptr_nonnull(strstr(out, "(does gannetd run with this"));
 	unlink(name);
+	snprintf(line, sizeof(line), "%s/journalctl", d.dir);
+	unlink(line);
+}
+
+/* Answers all that comes to the socket with an error, until it is killed. */
+static pid_t refuses_all(void)
+{
+	static const char answer[] = "{\"v\": 1, \"error\": \"not to you\"}\n";
+	struct sockaddr_un un = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_STREAM, 0), peer;
+	char request[512];
+	pid_t pid;
+
+	snprintf(path, sizeof(path), "%s/refuses", d.dir);
+	strcpy(un.sun_path, path);
+	ck_assert_int_eq(bind(fd, (struct sockaddr *)&un, sizeof(un)), 0);
+	ck_assert_int_eq(listen(fd, 16), 0);
+	pid = fork();
+	while (pid == 0 && (peer = accept(fd, NULL, NULL)) >= 0) {
+		if (recv(peer, request, sizeof(request), 0) > 0)
+			send(peer, answer, sizeof(answer) - 1, MSG_NOSIGNAL);
+		close(peer);
+	}
+	close(fd);
+	return pid;
+}
+
+TEST(a_support_bundle_says_why_a_part_is_missing)
+{
+	pid_t pid = refuses_all();
+	char name[160], line[200];
+	FILE *f;
+
+	make_journal();
+	snprintf(name, sizeof(name), "%s/bundle", d.dir);
+	snprintf(line, sizeof(line), "support-bundle -w %s", name);
+	prints(line, "written to ");
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	f = fopen(name, "r");
+	out[fread(out, 1, sizeof(out) - 1, f)] = '\0';
+	fclose(f);
+	ck_assert_ptr_nonnull(strstr(out, "==== status\nnot to you\n"));
+	ck_assert_ptr_null(strstr(out, "does not answer"));
+	unlink(name);
+	unlink(path);
 	snprintf(line, sizeof(line), "%s/journalctl", d.dir);
 	unlink(line);
 }

@@ -12,15 +12,22 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+char complaint[512];
+
 int complain(const char *fmt, ...)
 {
+	char *text;
 	va_list ap;
+	int len;
 
-	fprintf(stderr, "gannetctl: ");
 	va_start(ap, fmt);
-	vfprintf(stderr, fmt, ap);
+	len = vasprintf(&text, fmt, ap);
 	va_end(ap);
-	fprintf(stderr, "\n");
+	strncpy(complaint, len < 0 ? strerror(ENOMEM) : text,
+		sizeof(complaint) - 1);
+	fprintf(stderr, "gannetctl: %s\n", len < 0 ? complaint : text);
+	if (len >= 0)
+		free(text);
 	return EXIT_FAILURE;
 }
 

@@ -109,7 +109,7 @@ static char *gather_part(const struct ctl *c, const struct part *p)
 	} else {
 		r = ctl_ask(c, p->ask, p->argument, NULL, CTL_PATIENCE);
 		text = r ? json_dumps(r, JSON_INDENT(1) | JSON_ENCODE_ANY) :
-			   strdup("the server does not answer");
+			   strdup(complaint);
 		json_decref(r);
 	}
 	if (text) {

@@ -43,6 +43,8 @@ const struct ctl_command *ctl_command(unsigned i);
 /* ask.c */
 /* Prints a message; returns EXIT_FAILURE. */
 int complain(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+/* The last one, or its beginning. */
+extern char complaint[512];
 /* A connection to the server, which waits @seconds at most for bytes; -1 after
  * a message. */
 int ctl_connect(const struct ctl *c, unsigned seconds);

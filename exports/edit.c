@@ -297,6 +297,7 @@ static void tell_rules_of(const struct export *e,
 		       void *arg)
 {
 	bool away = e->id_taken || (e->tree && !tree_is_mounted(e->tree));
+	bool moved = !away && e->tree && tree_has_moved(e->tree);
 	char *why = NULL;
 
 	if (e->id_taken)
@@ -307,7 +308,7 @@ static void tell_rules_of(const struct export *e,
 		struct export_rule rule = {
 			e->path, e->clients[i].text, "", &e->clients[i].opts,
 			e->clients[i].where, e->backend->name, away, why,
-			e->mountpoint != NULL,
+			e->mountpoint != NULL, moved,
 		};
 		char *options = NULL;
 		size_t len;

@@ -258,6 +258,9 @@ struct export_rule {
 	bool	    is_away;	/* that is not mounted yet, or not at all */
 	const char *why;	/* ... and why, or NULL: it does not answer */
 	bool	    comes;	/* it has a mountpoint, so it may be missing */
+	/* When it was last asked, its path led to another file system or
+	 * directory; it is asked again now. */
+	bool	    has_moved;
 };
 
 /* Calls @fn for each rule, by paths; @rule is borrowed for the call.  Any

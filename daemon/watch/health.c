@@ -99,9 +99,11 @@ static void note_export(void *arg, const struct export_rule *rule)
 	struct health *h = arg;
 	struct watched *w;
 
-	if (rule->is_away && !h->away) {
+	if ((rule->is_away || (rule->has_moved && !rule->comes)) && !h->away) {
 		snprintf(h->text, sizeof(h->text), "%s: %s", rule->path,
-			 rule->why ? rule->why : "was not reached yet");
+			 !rule->is_away ? "leads to another directory than "
+			 "the one that is exported" : rule->why ? rule->why :
+			 "was not reached yet");
 		h->away = h->text;
 	}
 	if (rule->is_away || rule->comes || strcmp(rule->kind, "posix") != 0)

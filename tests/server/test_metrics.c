@@ -304,7 +304,7 @@ TEST(one_address_can_not_hold_all_connections)
 	ends();
 }
 
-/* True once /readyz has this status line. */
+/* True once /readyz answers with @status in it. */
 static bool becomes(const char *status)
 {
 	for (unsigned i = 0; i < 600; i++) {
@@ -318,7 +318,7 @@ static bool becomes(const char *status)
 
 TEST(a_server_is_ready_while_its_exports_answer)
 {
-	char dir[] = "/tmp/gannet-ready-XXXXXX", line[64];
+	char dir[] = "/tmp/gannet-ready-XXXXXX", line[64], away[64];
 
 	ck_assert_ptr_nonnull(mkdtemp(dir));
 	snprintf(line, sizeof(line), "--export=%s *(rw,insecure)", dir);
@@ -326,14 +326,20 @@ TEST(a_server_is_ready_while_its_exports_answer)
 	asks("GET", "/readyz", "");
 	has("HTTP/1.1 200 ");
 	has("\r\n\r\nok\n");
-	ck_assert_int_eq(rmdir(dir), 0);
+	snprintf(away, sizeof(away), "%s.away", dir);
+	ck_assert_int_eq(rename(dir, away), 0);
 	ck_assert(becomes("HTTP/1.1 503 "));
 	has(dir);
 	has(": No such file or directory\n");
 	/* No restart makes a directory. */
 	asks("GET", "/healthz", "");
 	has("HTTP/1.1 200 ");
+	/* Another one in its place is not what clients have. */
 	ck_assert_int_eq(mkdir(dir, 0700), 0);
+	ck_assert(becomes(": leads to another directory than the one"));
+	has("HTTP/1.1 503 ");
+	ck_assert_int_eq(rmdir(dir), 0);
+	ck_assert_int_eq(rename(away, dir), 0);
 	ck_assert(becomes("HTTP/1.1 200 "));
 	ck_assert_int_eq(rmdir(dir), 0);
 	ends();

@@ -286,7 +286,8 @@ struct export_claim {
  * of groups is borrowed: valid only in the caller's RCU section, unless
  * export_caller_hold() counts it.  Any registered thread; doesn't block.
  * 0; -ENOMEM; -EAGAIN: a worker has to ask the name service first, by
- * export_caller_counted().
+ * export_caller_counted(); -ETIMEDOUT: that does not answer, so which groups
+ * the caller has is not known now.
  */
 int  export_caller(struct export_table *t, const struct export_opts *opts,
 		   const struct export_claim *who, struct vfs_cred *out);

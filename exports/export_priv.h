@@ -148,7 +148,8 @@ struct groups;
 int  users_create(struct memo **out);
 /*
  * In an RCU section: the groups of @uid, where group 0 is @zero; NULL: it has
- * none.  0, or -EAGAIN: users_ask() first.  Doesn't block.
+ * none.  0; -EAGAIN: users_ask() first; -ETIMEDOUT: they are not known now.
+ * Doesn't block.
  */
 int  users_find(struct memo *u, const struct resolver *r, uint32_t uid,
 		uint32_t zero, struct groups **out);

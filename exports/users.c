@@ -9,14 +9,14 @@
  *
  * A service that does not answer: a question that takes longer than resolver's
  * slow_ms makes the service doubtful.  Then one question at a time is asked,
- * with a pause after each, and nobody else waits: a user that was known keeps
- * its groups, for a day at most, and others are unknown users.  This holds
- * while a question is out for that long, too.
+ * with a pause after each, and no other thread waits: a user that was known
+ * keeps its groups, for a day at most, and calls of others are put off.  This
+ * holds while a question is out for that long, too.
  *
  * The C library does not say that a list lacks the groups of a source that
- * timed out or is down.  So a list that comes late replaces none that is known;
- * nor does one that lacks a group, unless the service says of that group that
- * the user has left it.
+ * timed out or is down.  So a list that comes late is no answer; nor is one
+ * that lacks a known group, unless the service says of that group that the user
+ * has left it.
  */
 #include "exports/export_priv.h"
 
@@ -91,23 +91,22 @@ int users_find(struct memo *u, const struct resolver *r, uint32_t uid,
 {
 	const struct memo_key key = user_key(uid, zero);
 	const struct user *user = user_find(u, &key);
+	bool fresh = user && memo_is_fresh(&user->memo);
 
-	*out = NULL;
-	if (likely(user && memo_is_fresh(&user->memo))) {
-		*out = user->groups;
-		return 0;
-	}
-	if (memo_may_ask(u, patience(r)))
+	if (!fresh && memo_may_ask(u, patience(r)))
 		return -EAGAIN;
-	if (user && is_usable(user, r))
-		*out = user->groups;
+	/* Without its groups it would be another user: it could do less, or
+	 * more where an ACL names a group. */
+	if (!user || !(fresh ? user->answered : is_usable(user, r)))
+		return -ETIMEDOUT;
+	*out = user->groups;
 	return 0;
 }
 
 /* An answer: a list, or none. */
 struct answer {
 	int	       told;	/* as resolver->groups(); -1 also of a list that
-				 * is not whole */
+				 * is late or not whole */
 	bool	       late;
 	struct groups *groups;	/* counted, or NULL */
 };
@@ -168,6 +167,8 @@ static struct answer ask_service(const struct resolver *r,
 
 	stat_inc(users_asked);
 	a.late = clock_ns() - began >= patience(r);
+	if (a.late)
+		a.told = -1;
 	if (a.told == 1 && n > 0) {
 		n = MIN(n, (uint32_t)VFS_MAX_GIDS);
 		a.groups = make_list(gids, n, zero);
@@ -207,7 +208,7 @@ static struct memo_entry *answer_to_keep(struct memo *u,
 {
 	struct user *old = user_find(u, &q->key), *user;
 	time_t now = clock_coarse_s();
-	bool unsure = a->told < 0 || a->late;
+	bool unsure = a->told < 0;
 	int keep = unsure ? MIN(r->quiet_s, r->users_keep_s) : r->users_keep_s;
 
 	if (old && unsure && is_usable(old, r)) {
@@ -225,7 +226,7 @@ static struct memo_entry *answer_to_keep(struct memo *u,
 	user->memo.key = q->key;
 	user->memo.bytes = a->groups ? a->groups->n * sizeof(uint32_t) : 0;
 	user->groups = a->groups;
-	user->answered = a->told < 0 ? 0 : now;
+	user->answered = unsure ? 0 : now;
 	atomic_init(&user->memo.expires, now + keep);
 	return &user->memo;
 
@@ -243,7 +244,8 @@ static void note_service(struct memo *u, const struct resolver *r,
 			       (uint64_t)r->quiet_s * NS_PER_S))
 			log_warn("the name service did not report the groups "
 				 "of user %u in time: known users keep theirs, "
-				 "others have no groups until it answers", uid);
+				 "calls of others are put off until it answers",
+				 uid);
 	} else if (a->told >= 0 && memo_doubt(u, 0)) {
 		log_info("the name service answers again");
 	}

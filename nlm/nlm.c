@@ -209,6 +209,7 @@ int nlm_create(const struct nlm_config *config, struct rpc_program **out)
 	nlm_table_init(&nlm->table, &limits);
 	CDS_INIT_LIST_HEAD(&nlm->granted);
 	CDS_INIT_LIST_HEAD(&nlm->awaiting);
+	CDS_INIT_LIST_HEAD(&nlm->asks);
 	pthread_mutex_init(&nlm->lock, NULL);
 	pthread_mutex_init(&nlm->await_lock, NULL);
 	pthread_cond_init(&nlm->wake, NULL);

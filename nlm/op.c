@@ -210,9 +210,24 @@ static bool begin_asking(struct nlm *nlm)
 	return false;
 }
 
+/* Before the status monitor has the call: it can answer at once. */
+static void list_asking(struct rpc_call *call)
+{
+	struct nlm_op *op = nlm_op(call);
+
+	mutex_lock(&op->nlm->await_lock);
+	cds_list_add_tail(&op->awaiting, &op->nlm->asks);
+	mutex_unlock(&op->nlm->await_lock);
+}
+
 static void end_asking(struct rpc_call *call)
 {
-	atomic_fetch_sub(&nlm_op(call)->nlm->asking, 1);
+	struct nlm_op *op = nlm_op(call);
+
+	mutex_lock(&op->nlm->await_lock);
+	cds_list_del(&op->awaiting);
+	mutex_unlock(&op->nlm->await_lock);
+	atomic_fetch_sub(&op->nlm->asking, 1);
 }
 
 static bool cancel_asking(struct rpc_call *call)
@@ -235,11 +250,55 @@ static void monitor_done(void *arg, int err)
 	rpc_call_resume(call);
 }
 
+/* Those that the status monitor does not answer at this moment: a call of the
+ * list lives as long as the lock is held. */
+static void end_asks(struct nlm *nlm)
+{
+	const struct nlm_monitor *m = &nlm->config.monitor;
+	struct nlm_op *op, *next;
+	CDS_LIST_HEAD(done);
+
+	mutex_lock(&nlm->await_lock);
+	cds_list_for_each_entry_safe(op, next, &nlm->asks, awaiting)
+		if (m->forget && m->forget(m->nsm, rpc_state_call(op)))
+			cds_list_move(&op->awaiting, &done);
+	mutex_unlock(&nlm->await_lock);
+	cds_list_for_each_entry_safe(op, next, &done, awaiting)
+		monitor_done(rpc_state_call(op), -ECANCELED);
+}
+
+/*
+ * A call-back, or an rpc.statd that hangs, can take longer than a server has
+ * for its end.  Its locks end with it, so the calls about their bytes come
+ * again, to the next server: LOCK and UNLOCK, of clients that are there; after
+ * a CANCEL nothing is left.
+ */
+void nlm_ending(struct rpc_program *prog)
+{
+	nlm_end_awaits(prog->ctx);
+	end_asks(prog->ctx);
+}
+
+/* The answer of the status monitor. */
+static int act_on_answer(const struct nlm_op *op)
+{
+	if (op->monitor_err == 0) {
+		note_monitored(op);
+		return 0;
+	}
+	/* The server ends.  The next one can ask again. */
+	if (op->monitor_err == -ECANCELED)
+		return -ETIMEDOUT;
+	stat_inc(nlm_unmonitored);
+	return -ENOLCK;
+}
+
 int nlm_monitor_host(struct rpc_call *call)
 {
 	const struct nlm_args *a = rpc_args(call);
 	struct nlm_op *op = nlm_op(call);
-	const struct nlm_monitor *m = &op->nlm->config.monitor;
+	struct nlm *nlm = op->nlm;
+	const struct nlm_monitor *m = &nlm->config.monitor;
 	char name[NLM_NAME_MAX + 1];
 	const struct rpc_host host = { name, rpc_call_peer(call),
 				       rpc_call_local(call) };
@@ -248,24 +307,23 @@ int nlm_monitor_host(struct rpc_call *call)
 		return -ENOLCK;
 	if (!m->monitor || !op->host)
 		return 0;
-	if (op->asked) {
-		if (op->monitor_err == 0)
-			note_monitored(op);
-		else
-			stat_inc(nlm_unmonitored);
-		return op->monitor_err == 0 ? 0 : -ENOLCK;
-	}
+	if (op->asked)
+		return act_on_answer(op);
 	if (is_monitored(op))
 		return 0;
 	memcpy(name, a->name.data, a->name.len);
 	name[a->name.len] = '\0';
-	if (!begin_asking(op->nlm))
+	if (!begin_asking(nlm))
 		return -ETIMEDOUT;
+	list_asking(call);
 	if (!rpc_call_suspend(call, "the status monitor", cancel_asking)) {
 		end_asking(call);
 		return -ETIMEDOUT;
 	}
 	m->monitor(m->nsm, &host, monitor_done, call);
+	/* The end of the server has not found it before that. */
+	if (nlm_is_ending(nlm))
+		end_asks(nlm);
 	return RPC_PENDING;
 }
 

@@ -37,6 +37,8 @@ struct nlm {
 	pthread_mutex_t		 await_lock;
 	struct cds_list_head	 awaiting;	/* calls that wait for answers
 						 * to call-backs */
+	struct cds_list_head	 asks;		/* calls that wait for the
+						 * status monitor */
 	bool			 ending;	/* none is waited for */
 };
 
@@ -51,8 +53,8 @@ struct nlm_op {
 	struct nlm_file		*file;	/* counted */
 	struct nlm_host		*host;	/* counted: stays on the list of hosts
 					 * until the call has ended */
-	/* While it waits for the answer to a call-back, under the lock for
-	 * that. */
+	/* While it waits for the answer to a call-back, or for the status
+	 * monitor, under the lock for that. */
 	struct cds_list_head	 awaiting;
 	bool			 awaits;
 	uint64_t		 awaited;	/* the grant's id */
@@ -166,6 +168,11 @@ void nlm_waits_unlocked(struct nlm *nlm, struct nlm_file *f,
 			struct nlm_owner *o, const struct nlm_span *at);
 /* A step: waits while a call-back about the call's bytes is under way. */
 int nlm_await_answer(struct rpc_call *call);
+/* True: the server ends, and no call may wait any more. */
+bool nlm_is_ending(struct nlm *nlm);
+/* The server ends: calls that wait for answers to call-backs go on, and from
+ * now on nlm_is_ending() is true. */
+void nlm_end_awaits(struct nlm *nlm);
 /* The call-back of the grant @id is over.  Without nlm->lock. */
 void nlm_answer_came(struct nlm *nlm, uint64_t id);
 

@@ -184,7 +184,7 @@ static bool list_await(struct rpc_call *call, const struct nlm_span *at)
 	return waits;
 }
 
-static bool is_ending(struct nlm *nlm)
+bool nlm_is_ending(struct nlm *nlm)
 {
 	bool is;
 
@@ -207,7 +207,7 @@ int nlm_await_answer(struct rpc_call *call)
 	mutex_unlock(&nlm->lock);
 	if (!under_way)
 		return 0;
-	if (is_ending(nlm) ||
+	if (nlm_is_ending(nlm) ||
 	    !rpc_call_suspend(call, "the answer to a call-back", cancel_await))
 		return -ETIMEDOUT;
 	stat_inc(nlm_awaits);
@@ -240,12 +240,7 @@ void nlm_answer_came(struct nlm *nlm, uint64_t id)
 	end_awaits(nlm, id, false);
 }
 
-/*
- * A call-back can take longer than a server has for its end.  Its locks end
- * with it, so the calls about their bytes come again, to the next server: LOCK
- * and UNLOCK, of clients that are there; after a CANCEL nothing is left.
- */
-void nlm_ending(struct rpc_program *prog)
+void nlm_end_awaits(struct nlm *nlm)
 {
-	end_awaits(prog->ctx, 0, true);
+	end_awaits(nlm, 0, true);
 }

@@ -51,11 +51,13 @@ static void leave_list(struct nsm *n, struct nsm_host *host)
 	nsm_save_in(n, NSM_LAZY_MS);
 }
 
-void nsm_waiter_end(struct nsm_waiter *w, int err)
+bool nsm_waiter_end(struct nsm_waiter *w, int err)
 {
 	struct nsm *n = w->nsm;
+	bool waited;
 
 	mutex_lock(&n->lock);
+	cds_list_del(&w->link);
 	if (!w->done)
 		leave_list(n, w->host);
 	/* Not if it left the list meanwhile, and came back. */
@@ -63,9 +65,11 @@ void nsm_waiter_end(struct nsm_waiter *w, int err)
 		w->host->ready = true;
 	end_waiting(n, w->host);
 	mutex_unlock(&n->lock);
-	if (w->done)
+	waited = w->done;
+	if (waited)
 		w->done(w->arg, err);
 	free(w);
+	return waited;
 }
 
 static struct nsm_waiter *find_waiter(struct cds_list_head *list, void *arg)
@@ -80,14 +84,17 @@ static struct nsm_waiter *find_waiter(struct cds_list_head *list, void *arg)
 
 bool nsm_forget(struct nsm *n, void *arg)
 {
-	struct nsm_waiter *saved, *waits;
+	struct nsm_waiter *busy, *waits;
 
 	mutex_lock(&n->lock);
-	saved = find_waiter(&n->saving, arg);
+	busy = find_waiter(&n->saving, arg);
+	if (!busy)
+		busy = find_waiter(&n->asking, arg);
 	waits = find_waiter(&n->waiters, arg);
-	if (saved) {
-		/* The thread that writes the file frees it. */
-		saved->done = NULL;
+	if (busy) {
+		/* The thread that writes the file frees it, or the end of the
+		 * call to rpc.statd. */
+		busy->done = NULL;
 	} else if (waits) {
 		cds_list_del(&waits->link);
 		leave_list(n, waits->host);
@@ -95,7 +102,7 @@ bool nsm_forget(struct nsm *n, void *arg)
 		free(waits);
 	}
 	mutex_unlock(&n->lock);
-	return saved || waits;
+	return busy || waits;
 }
 
 static uint32_t raised(uint32_t state)

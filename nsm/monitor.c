@@ -91,31 +91,12 @@ void nsm_monitor(struct nsm *n, const struct rpc_host *who, nsm_done_fn *done,
 	nsm_add(n, who, NULL, done, arg);
 }
 
-/* Asks rpc.statd to forget the address of @host, which is not monitored any
- * more, unless another host has it.  The caller holds the lock. */
-static void forget_addr(struct nsm *n, const struct nsm_host *host)
-{
-	const struct nsm_host *other;
-	char addr[NSM_NAME_MAX];
-
-	if (!n->statd_port || n->stop)
-		return;
-	cds_list_for_each_entry(other,
-				nsm_hosts_chain(&n->hosts, nsm_addr(host)),
-				near)
-		if (other->monitored && !other->user &&
-		    nsm_same_addr(other, nsm_addr(host)))
-			return;
-	nsm_addr_text(nsm_addr(host), addr);
-	nsm_statd_unmon(n, addr);
-}
-
 /* The host leaves the list, with the lock held. */
 static void stop_monitoring(struct nsm *n, struct nsm_host *host)
 {
 	host->monitored = host->saved = host->ready = false;
 	if (!host->user)
-		forget_addr(n, host);
+		nsm_forget_addr(n, nsm_addr(host));
 	nsm_save_in(n, NSM_LAZY_MS);
 	nsm_hosts_tidy(&n->hosts, host);
 }

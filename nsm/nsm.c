@@ -71,12 +71,15 @@ static void note_saved(struct nsm *n, int err)
 static void end_saving(struct nsm *n, int err)
 {
 	struct nsm_waiter *w;
+	bool asks;
 
 	while (!cds_list_empty(&n->saving)) {
 		w = cds_list_first_entry(&n->saving, struct nsm_waiter, link);
-		cds_list_del(&w->link);
+		asks = !err && w->done && n->statd_port && !w->host->user;
+		if (asks)
+			cds_list_move(&w->link, &n->asking);
 		mutex_unlock(&n->lock);
-		if (!err && w->done && n->statd_port && !w->host->user)
+		if (asks)
 			nsm_statd_mon(w);
 		else
 			nsm_waiter_end(w, err);
@@ -208,6 +211,7 @@ static struct nsm *make_nsm(const struct nsm_config *config)
 	pthread_cond_init(&n->wake, NULL);
 	CDS_INIT_LIST_HEAD(&n->waiters);
 	CDS_INIT_LIST_HEAD(&n->saving);
+	CDS_INIT_LIST_HEAD(&n->asking);
 	nsm_hosts_init(&n->hosts, n->config.max_hosts,
 		       n->config.max_addr_hosts);
 	if (gethostname(n->my_name, NSM_NAME_MAX) < 0 || !*n->my_name)

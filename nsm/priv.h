@@ -47,6 +47,7 @@ struct nsm {
 	struct nsm_head		 head;
 	struct cds_list_head	 waiters;	/* for the file */
 	struct cds_list_head	 saving;	/* those it is written for */
+	struct cds_list_head	 asking;	/* for rpc.statd's answer */
 	uint64_t		 save_at;	/* ms; 0: nothing changed */
 	bool			 kept;		/* head.state is in the file */
 	bool			 tells;		/* nsm_tell() was called */
@@ -63,8 +64,9 @@ void nsm_save_in(struct nsm *n, uint32_t ms);
 void nsm_host_put(struct nsm *n, struct nsm_host *host);
 
 /* list.c.  The caller doesn't hold the lock. */
-/* Ends the wait: calls back with @err, and frees @w. */
-void nsm_waiter_end(struct nsm_waiter *w, int err);
+/* Ends the wait: takes @w off its list, calls back with @err, and frees it.
+ * False: its caller had forgotten it. */
+bool nsm_waiter_end(struct nsm_waiter *w, int err);
 /* The machine is as if it had restarted: every host is told. */
 void nsm_crash(struct nsm *n);
 /* Reads the file, before the thread starts.  Hosts of the last server are not
@@ -87,9 +89,12 @@ uint16_t nsm_statd_find(struct rpc_client *client);
  * it is of a user that rpc.statd does not run as; -ECONNREFUSED: nobody
  * listens. */
 int nsm_statd_check(uint16_t port);
-/* Has rpc.statd monitor the waiter's host; the waiter ends. */
+/* Has rpc.statd monitor the host of the waiter, which is one of n->asking and
+ * ends. */
 void nsm_statd_mon(struct nsm_waiter *w);
-void nsm_statd_unmon(struct nsm *n, const char *addr);
+/* With the lock held: a host at @addr is not monitored any more.  Asks
+ * rpc.statd to forget the address, unless another host has it. */
+void nsm_forget_addr(struct nsm *n, const struct sockaddr *addr);
 /* A call over TCP to this machine; @port 0: rpcbind is asked for it. */
 struct rpc_client_to nsm_to_loopback(uint16_t port, uint32_t prog,
 				     uint32_t vers, uint32_t proc);

@@ -173,26 +173,59 @@ static size_t encode_mon(struct nsm *n, const char *addr, const uint8_t *priv,
 }
 
 /* rpc.statd has too many calls of ours: the waiter comes again.  False: that
- * took too long. */
+ * took too long, or its caller has forgotten it. */
 static bool wait_on(struct nsm_waiter *w)
 {
 	struct nsm *n = w->nsm;
 	uint64_t now = clock_ms();
+	bool waits;
 
 	if (!w->until)
 		w->until = now + MON_MS;
 	if (now >= w->until)
 		return false;
 	mutex_lock(&n->lock);
-	cds_list_add_tail(&w->link, &n->waiters);
-	nsm_save_in(n, BUSY_MS);
+	waits = w->done;
+	if (waits) {
+		cds_list_del(&w->link);
+		cds_list_add_tail(&w->link, &n->waiters);
+		nsm_save_in(n, BUSY_MS);
+	}
 	mutex_unlock(&n->lock);
-	return true;
+	return waits;
+}
+
+static void unmon(struct nsm *n, const char *addr)
+{
+	struct rpc_client_to to = to_statd(SM_UNMON);
+	uint8_t args[1024];
+	size_t len = encode_mon(n, addr, NULL, args, sizeof(args));
+
+	/* Without an answer a host too many is told of our next start; that
+	 * does no harm. */
+	rpc_client_call(n->config.client, &to, args, len, NULL, NULL);
+}
+
+void nsm_forget_addr(struct nsm *n, const struct sockaddr *addr)
+{
+	const struct nsm_host *other;
+	char text[NSM_NAME_MAX];
+
+	if (!n->statd_port || n->stop)
+		return;
+	cds_list_for_each_entry(other, nsm_hosts_chain(&n->hosts, addr), near)
+		if (other->monitored && !other->user &&
+		    nsm_same_addr(other, addr))
+			return;
+	nsm_addr_text(addr, text);
+	unmon(n, text);
 }
 
 static void mon_came(void *arg, int err, struct xdr_in *results)
 {
 	struct nsm_waiter *w = arg;
+	const struct sockaddr_storage addr = w->host->addr;
+	struct nsm *n = w->nsm;
 	struct sm_stat_res res;
 
 	if (err == -EBUSY && wait_on(w))
@@ -207,7 +240,11 @@ static void mon_came(void *arg, int err, struct xdr_in *results)
 			    "it gets no locks: %s", w->host->name,
 			    strerrordesc_np(-err));
 	}
-	nsm_waiter_end(w, err);
+	if (nsm_waiter_end(w, err) || err)
+		return;
+	mutex_lock(&n->lock);
+	nsm_forget_addr(n, (const struct sockaddr *)&addr);
+	mutex_unlock(&n->lock);
 }
 
 void nsm_statd_mon(struct nsm_waiter *w)
@@ -225,15 +262,4 @@ void nsm_statd_mon(struct nsm_waiter *w)
 			      w);
 	if (err)
 		mon_came(w, err, NULL);
-}
-
-void nsm_statd_unmon(struct nsm *n, const char *addr)
-{
-	struct rpc_client_to to = to_statd(SM_UNMON);
-	uint8_t args[1024];
-	size_t len = encode_mon(n, addr, NULL, args, sizeof(args));
-
-	/* Without an answer a host too many is told of our next start; that
-	 * does no harm. */
-	rpc_client_call(n->config.client, &to, args, len, NULL, NULL);
 }

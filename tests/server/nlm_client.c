@@ -17,6 +17,7 @@
 _Atomic uint32_t nlmc_answer;
 const char *nlmc_from, *nlmc_to;
 uint32_t nlmc_resend_ms;
+bool nlmc_is_bare;
 
 /* ---- the lock manager beside the server, and its rpcbind */
 
@@ -120,13 +121,16 @@ static const struct rpc_proc binder[4] = {
 static const struct rpc_version manager_versions[] = {
 	{ 1, 16, manager1 }, { 3, 16, manager1 }, { 4, 16, manager4 },
 };
+/* Those of a lock manager that knows NULL alone. */
+static const struct rpc_version bare_versions[] = {
+	{ 1, 1, manager1 }, { 3, 1, manager1 }, { 4, 1, manager4 },
+};
 static const struct rpc_version binder_versions[] = {
 	{ 2, 4, binder },
 };
 
 static struct rpc_program manager_program = {
 	.name = "their nlockmgr", .prog = NLM_PROGRAM, .nversions = 3,
-	.versions = manager_versions,
 };
 static struct rpc_program binder_program = {
 	.name = "their rpcbind", .prog = 100000, .nversions = 1,
@@ -146,6 +150,8 @@ static void start_beside(void)
 	ck_assert_int_eq(loop_start(loop), 0);
 	config.pool = env.pool = pool;
 	ck_assert_int_eq(rpc_server_create(&config, &beside), 0);
+	manager_program.versions = nlmc_is_bare ? bare_versions :
+				   manager_versions;
 	ck_assert_int_eq(rpc_server_add(beside, &manager_program), 0);
 	ck_assert_int_eq(rpc_server_add(beside, &binder_program), 0);
 	env.sink = rpc_server_sink(beside);

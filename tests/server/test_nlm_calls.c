@@ -92,10 +92,9 @@ TEST(answers_to_silent_hosts_give_up_their_places_soon)
 	ck_assert_uint_eq(unanswered(), refused);
 }
 
-TEST(a_client_that_never_answers_is_called_ten_times_and_keeps_its_lock)
+/* @two is granted its lock, and its lock manager is called ten times. */
+static void check_keeps_its_lock(void)
 {
-	start_with((struct harness_config){ .nlm.call_back_ms = 1 });
-	nlmc_answer = NLM_DEAF;
 	block();
 	ck_assert_uint_eq(nlmc_unlock(&one, head), NLM4_GRANTED);
 	EVENTUALLY(stats_sum_by_name("nlm_silent") == 1);
@@ -104,4 +103,23 @@ TEST(a_client_that_never_answers_is_called_ten_times_and_keeps_its_lock)
 	ck_assert_uint_eq(nlmc_unlock(&two, head), NLM4_GRANTED);
 	ck_assert_uint_eq(nlmc_lock(&one, head, false), NLM4_GRANTED);
 	ck_assert_uint_eq(stats_sum_by_name("nlm_call_backs"), 10);
+}
+
+TEST(a_client_that_never_answers_is_called_ten_times_and_keeps_its_lock)
+{
+	start_with((struct harness_config){ .nlm.call_back_ms = 1 });
+	nlmc_answer = NLM_DEAF;
+	check_keeps_its_lock();
+}
+
+/* Over TCP: an answer by UDP can be lost. */
+TEST(a_client_that_does_not_know_the_call_back_keeps_its_lock)
+{
+	nlmc_is_bare = true;
+	start_with((struct harness_config){ .nlm.call_back_ms = 1 });
+	nlmc_is_bare = false;
+	one.proto = two.proto = IPPROTO_TCP;
+	check_keeps_its_lock();
+	ck_assert_uint_eq(nlmc_count(NLM_GRANTED), 0);
+	ck_assert_uint_eq(stats_sum_by_name("client_timeouts"), 0);
 }

@@ -119,6 +119,21 @@ TEST(a_connection_that_goes_takes_its_waiting_locks_along)
 	close(nlmr.fd);
 }
 
+TEST(locks_that_wait_for_the_monitor_are_to_come_again_when_the_server_ends)
+{
+	for (uint32_t i = 0; i < ROOM; i++)
+		send_lock(i);
+	EVENTUALLY(count_asked() == ROOM);
+	nlm_ending(srv.nlm);
+	for (unsigned i = 0; i < ROOM; i++)
+		ck_assert_uint_eq(nlmr_status(), NLM4_DENIED_GRACE_PERIOD);
+	ck_assert_uint_eq(count_forgotten(), ROOM);
+	/* One that comes later does not wait, either. */
+	send_lock(ROOM);
+	ck_assert_uint_eq(nlmr_status(), NLM4_DENIED_GRACE_PERIOD);
+	close(nlmr.fd);
+}
+
 /* ---- a host that restarts while its LOCK waits for the status monitor */
 
 /* Sends a LOCK in the state 1, has @end end the locks of its host, and returns

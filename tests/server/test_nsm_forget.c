@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Callers of the status monitor that go while its disk hangs. */
+/* Callers of the status monitor that go while its disk, or the machine's
+ * rpc.statd, hangs. */
 #include "nsm/nsm.h"
 
 #include <fcntl.h>
@@ -9,6 +10,7 @@
 
 #include "nsm/file.h"
 #include "nsm/priv.h"
+#include "tests/unit/ports.h"
 #include "tests/unit/runner.h"
 
 static char dir[64], next_file[80];
@@ -29,19 +31,24 @@ static bool is_kept(void)
 	return is;
 }
 
-static void start(void)
+static void start_with(const struct rpc_client_config *c)
 {
 	struct nsm_config config = { .state_dir = dir };
 
 	strcpy(dir, "/tmp/gannet-nsm-XXXXXX");
 	ck_assert_ptr_nonnull(mkdtemp(dir));
 	snprintf(next_file, sizeof(next_file), "%s/nsm.new", dir);
-	ck_assert_int_eq(rpc_client_create(NULL, &client), 0);
+	ck_assert_int_eq(rpc_client_create(c, &client), 0);
 	config.client = client;
 	ended = 0;
 	ck_assert_int_eq(nsm_create(&config, &nsm), 0);
 	/* Its first writing. */
 	EVENTUALLY(is_kept());
+}
+
+static void start(void)
+{
+	start_with(NULL);
 	ck_assert_int_eq(mkfifo(next_file, 0600), 0);
 }
 
@@ -163,4 +170,57 @@ TEST(a_host_that_is_called_meanwhile_leaves_the_list_too)
 	mutex_unlock(&nsm->lock);
 	let_the_disk_go_on();
 	EVENTUALLY(ended == 1);
+}
+
+/* ---- beside an rpc.statd that hangs */
+
+static int silent_udp, silent_tcp;
+
+/* It is asked for by rpcbind, which takes the call and says nothing. */
+static void start_beside_statd(void)
+{
+	const struct rpc_client_config c = {
+		.rpcbind_port = ports_bind(&silent_udp, &silent_tcp),
+	};
+
+	ck_assert_int_eq(listen(silent_tcp, 8), 0);
+	start_with(&c);
+	nsm->statd_port = 1;
+}
+
+static void stop_beside_statd(void)
+{
+	stop();
+	close(silent_udp);
+	close(silent_tcp);
+}
+
+static bool is_asking(void)
+{
+	bool is;
+
+	mutex_lock(&nsm->lock);
+	is = !cds_list_empty(&nsm->asking);
+	mutex_unlock(&nsm->lock);
+	return is;
+}
+
+TEST_CASE(.setup = start_beside_statd, .teardown = stop_beside_statd);
+
+TEST(callers_that_go_while_rpc_statd_hangs_are_not_called_back)
+{
+	int goes, stays;
+
+	monitor("goes", &goes);
+	EVENTUALLY(is_asking());
+	ck_assert(nsm_forget(nsm, &goes));
+	ck_assert(!nsm_forget(nsm, &goes));
+	monitor("stays", &stays);
+	/* Its host leaves with the call to rpc.statd. */
+	close(accept(silent_tcp, NULL, NULL));
+	close(silent_tcp);
+	silent_tcp = -1;
+	EVENTUALLY(ended == 1);
+	EVENTUALLY(!is_in_file(" goes\n"));
+	ck_assert_uint_eq(ended, 1);
 }

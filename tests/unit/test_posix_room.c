@@ -6,7 +6,7 @@
 #include "tests/unit/posix_fixture.h"
 
 #define LIMIT	640
-/* What an export takes of them: two thirds of what is for files, and one. */
+/* An export takes two thirds of those that are for files, and one. */
 #define STOPS	211
 
 /* ---- the disk, in place of the C library's calls */

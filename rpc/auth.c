@@ -46,26 +46,15 @@ static enum rpc_auth_stat verify_none(const struct rpc_flavor *self,
 	return check_verf(h);
 }
 
-/* Bytes after the last gid are ignored, as other servers do. */
 static enum rpc_auth_stat verify_sys(const struct rpc_flavor *self,
 				     const struct rpc_header *h,
 				     struct rpc_call *call)
 {
 	struct rpc_cred *cred = &call->cred;
-	struct xdr_in x;
 
-	xdr_in_init(&x, h->cred.data, h->cred.len);
-	xdr_get_u32(&x);				/* stamp */
-	xdr_get_opaque(&x, RPC_MAX_MACHINE);
 	cred->flavor = RPC_AUTH_SYS;
-	xdr_get_three(&x, &cred->uid, &cred->gid, &cred->ngids);
-	if (unlikely(cred->ngids > RPC_MAX_GIDS)) {
-		cred->ngids = 0;
-		return RPC_AUTH_BADCRED;
-	}
-	for (uint32_t i = 0; i < cred->ngids; i++)
-		cred->gids[i] = xdr_get_u32(&x);
-	return xdr_ok(&x) ? check_verf(h) : RPC_AUTH_BADCRED;
+	return rpc_auth_sys_get(&h->cred, &cred->uid, &cred->gid, &cred->ngids,
+				cred->gids) ? check_verf(h) : RPC_AUTH_BADCRED;
 }
 
 static enum rpc_auth_stat verify_gss(const struct rpc_flavor *self,

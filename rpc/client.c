@@ -224,7 +224,7 @@ static void answer(struct client_socket *s, const uint8_t *data, uint32_t len)
 	int err;
 
 	xdr_in_init(&x, data, len);
-	err = rpc_header_reply(&x, &xid);
+	err = rpc_header_reply(&x, &xid, NULL);
 	call = find_call(peer, xid);
 	if (len > RPC_CLIENT_ANSWER_MAX || err == -EBADMSG || !call) {
 		stat_inc(client_bad_answers);

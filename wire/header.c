@@ -57,8 +57,13 @@ static void put_auth_none(struct xdr_out *x)
 	xdr_put_u32(x, 0);
 }
 
-void rpc_header_call(struct xdr_out *x, const struct rpc_header *h,
-		     const struct rpc_auth_sys *sys)
+void rpc_auth_put(struct xdr_out *x, uint32_t flavor, struct xdr_view body)
+{
+	xdr_put_u32(x, flavor);
+	xdr_put_opaque(x, body.data, body.len);
+}
+
+static void put_call(struct xdr_out *x, const struct rpc_header *h)
 {
 	xdr_put_u32(x, h->xid);
 	xdr_put_u32(x, CALL);
@@ -66,6 +71,18 @@ void rpc_header_call(struct xdr_out *x, const struct rpc_header *h,
 	xdr_put_u32(x, h->prog);
 	xdr_put_u32(x, h->vers);
 	xdr_put_u32(x, h->proc);
+}
+
+void rpc_header_call_signed(struct xdr_out *x, const struct rpc_header *h)
+{
+	put_call(x, h);
+	rpc_auth_put(x, h->flavor, h->cred);
+}
+
+void rpc_header_call(struct xdr_out *x, const struct rpc_header *h,
+		     const struct rpc_auth_sys *sys)
+{
+	put_call(x, h);
 	if (sys)
 		put_auth_sys(x, sys);
 	else
@@ -92,8 +109,10 @@ static int accepted_error(uint32_t stat)
 	}
 }
 
-int rpc_header_reply(struct xdr_in *x, uint32_t *xid)
+int rpc_header_reply(struct xdr_in *x, uint32_t *xid,
+		     struct rpc_opaque_auth *verf)
 {
+	struct rpc_opaque_auth ignored;
 	uint32_t type, reply;
 	int err;
 
@@ -104,8 +123,9 @@ int rpc_header_reply(struct xdr_in *x, uint32_t *xid)
 		xdr_set_bad(x);
 	if (reply == MSG_DENIED)
 		return xdr_ok(x) ? -EACCES : -EBADMSG;
-	xdr_get_u32(x);				/* verifier */
-	xdr_get_opaque(x, RPC_MAX_AUTH);
+	verf = verf ? verf : &ignored;
+	verf->flavor = xdr_get_u32(x);
+	verf->body = xdr_get_opaque(x, RPC_MAX_AUTH);
 	err = accepted_error(xdr_get_u32(x));
 	return xdr_ok(x) ? err : -EBADMSG;
 }

@@ -49,6 +49,36 @@ struct rpc_auth_sys {
 	const uint32_t	*gids;		/* borrowed, as is @machine */
 };
 
+/* A credential or a verifier of any flavor: opaque_auth. */
+struct rpc_opaque_auth {
+	uint32_t	flavor;
+	struct xdr_view	body;
+};
+
+/*
+ * The fields of an AUTH_SYS credential but its machine's name; @gids has room
+ * for RPC_MAX_GIDS.  Bytes after the last group are ignored, as other servers
+ * do.  False: malformed, and *@ngids is no more than RPC_MAX_GIDS.
+ */
+static inline bool rpc_auth_sys_get(const struct xdr_view *body, uint32_t *uid,
+				    uint32_t *gid, uint32_t *ngids,
+				    uint32_t *gids)
+{
+	struct xdr_in x;
+
+	xdr_in_init(&x, body->data, body->len);
+	xdr_get_u32(&x);				/* stamp */
+	xdr_get_opaque(&x, RPC_MAX_MACHINE);
+	xdr_get_three(&x, uid, gid, ngids);
+	if (unlikely(*ngids > RPC_MAX_GIDS)) {
+		*ngids = 0;
+		return false;
+	}
+	for (uint32_t i = 0; i < *ngids; i++)
+		gids[i] = xdr_get_u32(&x);
+	return xdr_ok(&x);
+}
+
 struct rpc_header {
 	uint32_t	   xid;
 	uint32_t	   prog;
@@ -93,13 +123,19 @@ enum rpc_header_kind rpc_header_decode(struct xdr_in *x, struct rpc_header *h);
  * its credential is AUTH_NONE.  The verifier is AUTH_NONE. */
 void rpc_header_call(struct xdr_out *x, const struct rpc_header *h,
 		     const struct rpc_auth_sys *sys);
+/* The same up to its verifier, which covers these bytes, with the credential
+ * @h->flavor and @h->cred; rpc_auth_put() comes next. */
+void rpc_header_call_signed(struct xdr_out *x, const struct rpc_header *h);
+void rpc_auth_put(struct xdr_out *x, uint32_t flavor, struct xdr_view body);
 /*
  * A reply up to its results.  0; -EBADMSG: it is malformed; else the error of
  * the call: -EPROTONOSUPPORT (PROG_UNAVAIL, PROG_MISMATCH), -EOPNOTSUPP
  * (PROC_UNAVAIL), -EINVAL (GARBAGE_ARGS), -EIO (SYSTEM_ERR) or -EACCES
- * (MSG_DENIED).
+ * (MSG_DENIED).  @verf, unless it is NULL, is set to the verifier of an
+ * accepted reply.
  */
-int rpc_header_reply(struct xdr_in *x, uint32_t *xid);
+int rpc_header_reply(struct xdr_in *x, uint32_t *xid,
+		     struct rpc_opaque_auth *verf);
 
 /* An accepted reply up to its accept_stat; AUTH_NONE verifier. */
 void rpc_header_accepted(struct xdr_out *out, uint32_t xid,

@@ -222,7 +222,7 @@ void lc_take_reply(struct lock_wire *w, const struct lw_client *c,
 	uint32_t xid, i;
 
 	xdr_in_init(&x, data, len);
-	if (rpc_header_reply(&x, &xid) != 0)
+	if (rpc_header_reply(&x, &xid, NULL) != 0)
 		lm_defect(w->m, "a call was not accepted");
 	i = xid % 32;
 	if (i >= LM_OWNERS + LM_HOSTS)

@@ -83,7 +83,7 @@ static void try_answers(const uint8_t *data, size_t len)
 	uint32_t xid;
 
 	xdr_in_init(&x, data, len);
-	rpc_header_reply(&x, &xid);
+	rpc_header_reply(&x, &xid, NULL);
 	xdr_in_init(&x, data, len);
 	getport_get(&x, &ip4, &port);
 	xdr_in_init(&x, data, len);

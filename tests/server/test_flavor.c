@@ -65,16 +65,21 @@ static void teardown(void)
 /* Puts the header; @key signs it. */
 static void put_header(struct xdr_out *x, enum xor_kind kind, uint32_t session)
 {
-	const uint32_t head[] = { c.xid, 0, 2, prog, 3, proc,
-				  XOR_FLAVOR, 12, kind, session, seq };
+	const uint32_t cred[] = { htobe32(kind), htobe32(session),
+				  htobe32(seq) };
+	const struct rpc_header h = {
+		.xid = c.xid, .prog = prog, .vers = 3, .proc = proc,
+		.flavor = XOR_FLAVOR,
+		.cred = { (const uint8_t *)cred, sizeof(cred) },
+	};
+	uint32_t sum;
 
 	xdr_out_init(x, call + 4, sizeof(call) - 4);
-	for (size_t i = 0; i < ARRAY_SIZE(head); i++)
-		xdr_put_u32(x, head[i]);
-	xdr_put_u32(x, XOR_FLAVOR);
-	xdr_put_u32(x, 4);
-	xdr_put_u32(x, xor_sign(key, (struct xdr_view){ call + 4,
-							sizeof(head) }));
+	rpc_header_call_signed(x, &h);
+	sum = htobe32(xor_sign(key, (struct xdr_view){
+		call + 4, (uint32_t)xdr_out_len(x) }));
+	rpc_auth_put(x, XOR_FLAVOR,
+		     (struct xdr_view){ (const uint8_t *)&sum, 4 });
 }
 
 /* Sends the call.  Returns as caller_send(), with @res behind the header. */

@@ -87,7 +87,7 @@ static int call(const char *from, uint32_t vers, uint32_t proc,
 	fake_free(c);
 	free(conn);
 	xdr_in_init(&in, reply, reply_len);
-	return rpc_header_reply(&in, &xid);
+	return rpc_header_reply(&in, &xid, NULL);
 }
 
 static uint32_t word(unsigned i)

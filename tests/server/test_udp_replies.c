@@ -111,7 +111,7 @@ static struct exchange call_with(const char *from, bool datagram,
 	fake_wait(c);
 	e.reply_len = c->len;
 	xdr_in_init(&in, c->reply, c->len);
-	e.status = c->len ? rpc_header_reply(&in, &xid) : 0;
+	e.status = c->len ? rpc_header_reply(&in, &xid, NULL) : 0;
 	fake_free(c);
 	free(conn);
 	return e;

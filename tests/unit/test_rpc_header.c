@@ -307,7 +307,7 @@ static int reply_error(size_t len)
 	struct xdr_in x;
 
 	xdr_in_init(&x, wire, len);
-	return rpc_header_reply(&x, &xid);
+	return rpc_header_reply(&x, &xid, NULL);
 }
 
 TEST(every_truncated_reply_is_malformed)
@@ -330,6 +330,27 @@ TEST(an_accepted_header_without_room_is_not_begun)
 	ck_assert(out.bad);
 	ck_assert_uint_eq(xdr_out_len(&out), 0);
 	ck_assert_mem_eq(room, before, sizeof(room));
+}
+
+TEST(a_verifier_of_any_flavor_is_returned)
+{
+	struct rpc_opaque_auth verf;
+	struct xdr_in x;
+	uint32_t xid;
+
+	xdr_out_init(&out, wire, sizeof(wire));
+	xdr_put_u32(&out, 7);
+	xdr_put_u32(&out, 1);			/* REPLY */
+	xdr_put_u32(&out, 0);			/* MSG_ACCEPTED */
+	rpc_auth_put(&out, 6, xdr_text("a sum"));
+	xdr_put_u32(&out, RPC_SUCCESS);
+	xdr_in_init(&x, wire, xdr_out_len(&out));
+	ck_assert_int_eq(rpc_header_reply(&x, &xid, &verf), 0);
+	ck_assert_uint_eq(xid, 7);
+	ck_assert_uint_eq(verf.flavor, 6);
+	ck_assert_uint_eq(verf.body.len, 5);
+	ck_assert_mem_eq(verf.body.data, "a sum", 5);
+	ck_assert_uint_eq(xdr_left(&x), 0);
 }
 
 TEST(a_denied_reply_is_eacces)

@@ -26,7 +26,7 @@ void rpc_put_call(struct xdr_out *x, uint32_t xid,
 int rpc_get_reply(struct xdr_in *x, uint32_t xid)
 {
 	uint32_t got;
-	int err = rpc_header_reply(x, &got);
+	int err = rpc_header_reply(x, &got, NULL);
 
 	return got == xid ? err : -EBADMSG;
 }

@@ -10,9 +10,10 @@
 
 #include "lib/stats.h"
 #include "lib/util.h"
-#include "portmap/proto.h"
+#include "rpc/rpcbind.h"
 #include "transport/addr.h"
 #include "wire/getport.h"
+#include "wire/portmap.h"
 
 STAT(portmap_refused, "registrations with the port mapper that were refused");
 
@@ -205,10 +206,9 @@ static void put_pmap(struct xdr_out *x, const struct map *m)
 	if (!tcp && strcmp(m->netid, "udp"))
 		return;
 	xdr_put_bool(x, true);
-	xdr_put_u32(x, m->prog);
-	xdr_put_u32(x, m->vers);
-	xdr_put_u32(x, tcp ? IPPROTO_TCP : IPPROTO_UDP);
-	xdr_put_u32(x, port_of(m));
+	portmap_put_pmap(x, &(struct portmap_args){
+		.prog = m->prog, .vers = m->vers, .port = port_of(m),
+		.proto = tcp ? IPPROTO_TCP : IPPROTO_UDP });
 }
 
 static void put_rpcb(struct xdr_out *x, const struct map *m)
@@ -216,12 +216,10 @@ static void put_rpcb(struct xdr_out *x, const struct map *m)
 	char uaddr[RPCBIND_UADDR_MAX];
 
 	xdr_put_bool(x, true);
-	xdr_put_u32(x, m->prog);
-	xdr_put_u32(x, m->vers);
-	xdr_put_string(x, m->netid);
-	xdr_put_string(x, rpcbind_uaddr((const struct sockaddr *)&m->addr,
-					uaddr));
-	xdr_put_string(x, "gannetd");
+	rpcbind_uaddr((const struct sockaddr *)&m->addr, uaddr);
+	portmap_put_rpcb(x, &(struct portmap_args){
+		.prog = m->prog, .vers = m->vers, .netid = xdr_text(m->netid),
+		.addr = xdr_text(uaddr), .owner = xdr_text("gannetd") });
 }
 
 /* struct rpcb_entry, section 2.1. */

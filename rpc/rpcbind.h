@@ -15,8 +15,9 @@
 #include <stdint.h>
 #include <sys/socket.h>
 
+#include "wire/portmap.h"
+
 #define RPCBIND_TIMEOUT	2
-#define RPCBIND_UADDR_MAX	64
 
 struct rpcbind;		/* a connection; one thread at a time */
 

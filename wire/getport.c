@@ -4,22 +4,22 @@
 
 #include <netinet/in.h>
 
+#include "wire/portmap.h"
+
 #define UADDR_MAX	128
 
 void getport_put(struct xdr_out *x, const struct getport *g)
 {
-	bool tcp = g->proto == IPPROTO_TCP;
+	const struct portmap_args a = {
+		.prog = g->prog, .vers = g->vers, .proto = (uint32_t)g->proto,
+		.netid = xdr_text(g->proto == IPPROTO_TCP ? "tcp6" : "udp6"),
+		.addr = xdr_text(""), .owner = xdr_text(""),
+	};
 
-	xdr_put_u32(x, g->prog);
-	xdr_put_u32(x, g->vers);
-	if (g->family != AF_INET6) {
-		xdr_put_u32(x, (uint32_t)g->proto);
-		xdr_put_u32(x, 0);
-		return;
-	}
-	xdr_put_opaque(x, tcp ? "tcp6" : "udp6", 4);
-	xdr_put_opaque(x, "", 0);		/* the caller's address */
-	xdr_put_opaque(x, "", 0);		/* the owner */
+	if (g->family == AF_INET6)
+		portmap_put_rpcb(x, &a);
+	else
+		portmap_put_pmap(x, &a);
 }
 
 /* A decimal byte that ends at @end, after a dot; *@p moves to the dot. */

@@ -7,9 +7,9 @@
 #include <stdlib.h>
 
 #include "nsm/hosts.h"
-#include "portmap/proto.h"
 #include "wire/getport.h"
 #include "wire/header.h"
+#include "wire/portmap.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 

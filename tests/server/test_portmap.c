@@ -6,11 +6,11 @@
 #include <netinet/in.h>
 
 #include "lib/stats.h"
-#include "portmap/proto.h"
 #include "tests/server/fake_xprt.h"
 #include "tests/unit/runner.h"
 #include "wire/getport.h"
 #include "wire/header.h"
+#include "wire/portmap.h"
 
 #define NFS	100003u
 

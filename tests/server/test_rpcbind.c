@@ -78,26 +78,23 @@ static bool unset(struct map *m)
 	return old;
 }
 
-static void get_string(struct xdr_in *x, char *out, size_t size)
+static void copy_text(struct xdr_view v, char *out, size_t size)
 {
-	struct xdr_view v = xdr_get_opaque(x, (uint32_t)size - 1);
-
-	if (xdr_ok(x))
-		memcpy(out, v.data, v.len);
+	assert(v.len < size);
+	memcpy(out, v.data, v.len);
 }
 
 static void put_map(struct xdr_out *x, const struct map *m)
 {
 	xdr_put_bool(x, true);
-	xdr_put_u32(x, m->prog);
-	xdr_put_u32(x, m->vers);
-	xdr_put_opaque(x, m->netid, (uint32_t)strlen(m->netid));
-	xdr_put_opaque(x, m->addr, (uint32_t)strlen(m->addr));
-	xdr_put_opaque(x, owner, (uint32_t)strlen(owner));
+	portmap_put_rpcb(x, &(struct portmap_args){
+		.prog = m->prog, .vers = m->vers, .netid = xdr_text(m->netid),
+		.addr = xdr_text(m->addr), .owner = xdr_text(owner) });
 }
 
 static void answer(struct xdr_in *in, struct xdr_out *out)
 {
+	struct portmap_args a = { 0 };
 	struct rpc_header h;
 	struct map m = { 0 };
 
@@ -111,11 +108,11 @@ static void answer(struct xdr_in *in, struct xdr_out *out)
 		xdr_put_bool(out, false);
 		return;
 	}
-	m.prog = xdr_get_u32(in);
-	m.vers = xdr_get_u32(in);
-	get_string(in, m.netid, sizeof(m.netid));
-	get_string(in, m.addr, sizeof(m.addr));
-	assert(xdr_ok(in));
+	assert(portmap_get_rpcb(in, &a));
+	m.prog = a.prog;
+	m.vers = a.vers;
+	copy_text(a.netid, m.netid, sizeof(m.netid));
+	copy_text(a.addr, m.addr, sizeof(m.addr));
 	xdr_put_bool(out, mode != DENIES &&
 		     (h.proc == SET ? set(&m) : unset(&m)));
 }

@@ -12,11 +12,11 @@
 #include "mountd/mountd.h"
 #include "nsm/nsm.h"
 #include "portmap/portmap.h"
-#include "portmap/proto.h"
 #include "tests/server/fake_xprt.h"
 #include "tests/server/harness.h"
 #include "tests/unit/runner.h"
 #include "wire/header.h"
+#include "wire/portmap.h"
 
 #define SHARES		40
 #define STRANGER	"203.0.113.9"

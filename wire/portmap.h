@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* proto - the port mapper's arguments and results.  Pure. */
-#ifndef GANNET_PORTMAP_PROTO_H
-#define GANNET_PORTMAP_PROTO_H
+/* portmap - the port mapper's arguments and results (RFC 1833), in both
+ * directions.  Pure. */
+#ifndef GANNET_WIRE_PORTMAP_H
+#define GANNET_WIRE_PORTMAP_H
 
 #include "lib/xdr.h"
-#include "rpc/rpcbind.h"
+
+#define RPCBIND_UADDR_MAX	64
 
 enum {
 	PMAP_NULL = 0, PMAP_SET = 1, PMAP_UNSET = 2, PMAP_GETPORT = 3,
@@ -16,13 +18,15 @@ enum {
 /* struct pmap and struct rpcb.  Views lie in the message. */
 struct portmap_args {
 	uint32_t	prog, vers;
-	uint32_t	proto;		/* version 2 */
+	uint32_t	proto, port;	/* version 2 */
 	struct xdr_view	netid;		/* versions 3 and 4 */
-	struct xdr_view	addr, owner;	/* not used */
+	struct xdr_view	addr, owner;
 };
 
 bool portmap_get_pmap(struct xdr_in *x, void *args);
 bool portmap_get_rpcb(struct xdr_in *x, void *args);
+void portmap_put_pmap(struct xdr_out *x, const struct portmap_args *a);
+void portmap_put_rpcb(struct xdr_out *x, const struct portmap_args *a);
 
 struct portmap_res {
 	uint32_t	word;		/* a port, a time, FALSE */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* codec - the port mapper's arguments and results.  Pure. */
-#include "portmap/proto.h"
+/* The port mapper's arguments and results.  Pure. */
+#include "wire/portmap.h"
 
 #define NETID_MAX	64
 #define STRING_MAX	256
@@ -12,7 +12,7 @@ bool portmap_get_pmap(struct xdr_in *x, void *args)
 	a->prog = xdr_get_u32(x);
 	a->vers = xdr_get_u32(x);
 	a->proto = xdr_get_u32(x);
-	xdr_get_u32(x);				/* a port */
+	a->port = xdr_get_u32(x);
 	return xdr_ok(x);
 }
 
@@ -28,6 +28,23 @@ bool portmap_get_rpcb(struct xdr_in *x, void *args)
 	return xdr_ok(x);
 }
 
+void portmap_put_pmap(struct xdr_out *x, const struct portmap_args *a)
+{
+	xdr_put_u32(x, a->prog);
+	xdr_put_u32(x, a->vers);
+	xdr_put_u32(x, a->proto);
+	xdr_put_u32(x, a->port);
+}
+
+void portmap_put_rpcb(struct xdr_out *x, const struct portmap_args *a)
+{
+	xdr_put_u32(x, a->prog);
+	xdr_put_u32(x, a->vers);
+	xdr_put_opaque(x, a->netid.data, a->netid.len);
+	xdr_put_opaque(x, a->addr.data, a->addr.len);
+	xdr_put_opaque(x, a->owner.data, a->owner.len);
+}
+
 void portmap_put_word(struct xdr_out *x, const void *res)
 {
 	const struct portmap_res *r = res;
@@ -39,5 +56,5 @@ void portmap_put_uaddr(struct xdr_out *x, const void *res)
 {
 	const struct portmap_res *r = res;
 
-	xdr_put_opaque(x, r->uaddr, (uint32_t)strlen(r->uaddr));
+	xdr_put_string(x, r->uaddr);
 }

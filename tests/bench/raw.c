@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The machine's own speed: loopback TCP, memcpy, pread from the page cache, the
- * list of a directory with attributes, each for a moment, a line of JSON each.
+ * list of a directory with attributes, and the floor of each kind of call, each
+ * for a moment, a line of JSON each.  The work "scatter", which only its name
+ * asks for, is no measurement: it leaves a file DIRECTORY/scattered.
  *
  * 	gannet-raw DIRECTORY [SECONDS [WORK]...]
  */
+#include "tests/bench/raw.h"
+
 #include <arpa/inet.h>
 #include <dirent.h>
 #include <fcntl.h>
@@ -21,11 +25,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#define BLOCK	((size_t)1 << 20)
-#define AREA	((size_t)64 << 20)
-/* A short call and its reply, with marks. */
-#define CALL	((size_t)140)
-#define REPLY	((size_t)116)
 /*
  * A READ of 4 KiB over iWARP, as frames (RFC 5044, 5041): the call in a Send,
  * the data in a Write, the reply in a Send.  Length, headers, CRC.
@@ -39,17 +38,17 @@
 #define FRAME_REPLY	(SEND_HEAD + 148 + CRC)
 #define FRAME_DEPTH	32u
 
-static double seconds = 0.5;
-static uint8_t *area, *block;
+double seconds = 0.5;
+uint8_t *area, *block;
 static char **wanted;			/* works; none: all */
 
-static void die(const char *what)
+void die(const char *what)
 {
 	perror(what);
 	exit(1);
 }
 
-static double now(void)
+double now(void)
 {
 	struct timespec ts;
 
@@ -64,7 +63,7 @@ static void report(const char *work, double count, double bytes, double s)
 	       count / s, bytes / s);
 }
 
-static int wants(const char *work)
+int wants(const char *work)
 {
 	if (!*wanted)
 		return 1;
@@ -74,7 +73,7 @@ static int wants(const char *work)
 	return 0;
 }
 
-static void socket_pair(int fds[2])
+void socket_pair(int fds[2])
 {
 	struct sockaddr_in sin = { .sin_family = AF_INET,
 		.sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
@@ -97,7 +96,7 @@ static void socket_pair(int fds[2])
 			   sizeof(one));
 }
 
-static int send_all(int fd, const uint8_t *p, size_t len)
+int send_all(int fd, const uint8_t *p, size_t len)
 {
 	while (len) {
 		ssize_t n = send(fd, p, len, MSG_NOSIGNAL);
@@ -208,7 +207,7 @@ static unsigned frame_replies(struct iovec *v, uint8_t *heads, unsigned n)
 	return (unsigned)(v - from);
 }
 
-static int send_all_iov(int fd, struct iovec *v, unsigned n)
+int send_all_iov(int fd, struct iovec *v, unsigned n)
 {
 	while (n) {
 		struct msghdr mh = { .msg_iov = v, .msg_iovlen = n };
@@ -399,7 +398,7 @@ static void listing(const char *in)
 int main(int argc, char **argv)
 {
 	char path[4096];
-	int fd;
+	int fd, dir;
 
 	if (argc < 2) {
 		fputs("usage: gannet-raw DIRECTORY [SECONDS [WORK]...]\n",
@@ -430,5 +429,11 @@ int main(int argc, char **argv)
 	preads(fd, "pread-1m", BLOCK);
 	preads(fd, "pread-4k", 4096);
 	listing(argv[1]);
+	dir = open(argv[1], O_RDONLY | O_DIRECTORY);
+	if (dir < 0)
+		die(argv[1]);
+	floors(dir, fd);
+	if (*wanted && wants("scatter"))
+		scatter(argv[1]);
 	return 0;
 }

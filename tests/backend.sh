@@ -10,6 +10,8 @@ limit=
 trap 'kill $server 2>/dev/null; rm -rf "$tmp"' EXIT
 status=0
 fail() { echo "$*"; status=1; }
+# shellcheck source=tests/soon.sh
+. "$top/tests/soon.sh"
 
 # MAKEFLAGS is of the make that runs this test.
 env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL make -s prefix=/usr \
@@ -46,16 +48,12 @@ refused()
 	grep -qF -- "$message" "$tmp/out" || {
 		fail "no '$message' in:"; cat "$tmp/out"; }
 }
-# logged MESSAGE: within ten seconds.
+# logged MESSAGE: in the end.
 logged()
 {
-	n=0
-	until grep -qF -- "$1" "$tmp/log"; do
-		n=$((n + 1))
-		[ $n -lt 100 ] || {
-			fail "not logged: $1"; cat "$tmp/log"; return; }
-		sleep 0.1
-	done
+	soon grep -qsF -- "$1" "$tmp/log" && return
+	fail "not logged: $1"
+	cat "$tmp/log"
 }
 
 # tried MESSAGE ARGUMENT...: it starts, and tries to mount that again.
@@ -133,12 +131,12 @@ text=$(nfs cat "$url/hello$q")
 # At the end it does not wait for a call that nobody waits for.
 ./gannet-nfs cat "tcp://127.0.0.1:$port/late/hello$q" &
 client=$!
-n=0
-until grep -q 'READ has waited .* for late' "$tmp/log"; do
+waits()
+{
 	kill -USR1 $server
-	sleep 0.1
-	[ $((n += 1)) -lt 100 ] || { fail 'no call is suspended'; break; }
-done
+	grep -q 'READ has waited .* for late' "$tmp/log"
+}
+soon waits || fail 'no call is suspended'
 kill $client
 kill $server
 wait $server || fail "the server ended with $?"

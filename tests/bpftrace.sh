@@ -16,6 +16,8 @@ server='' tracer=''
 trap 'kill $server $tracer 2>/dev/null; rm -rf "$tmp"' EXIT
 failed=0
 fail() { echo "$*"; failed=1; }
+# shellcheck source=tests/soon.sh
+. "${srcdir:-.}/tests/soon.sh"
 
 for script in "${srcdir:-.}"/etc/bpftrace/*.bt; do
 	name=${script##*/}
@@ -27,12 +29,16 @@ done
 	--state-dir "$tmp/state" --export 'mem:/m *(rw,insecure)' \
 	>"$tmp/log" 2>&1 &
 server=$!
-for ((n = 0; n < 300; n++)); do
-	grep -qsx ready "$tmp/log" && break
-	sleep 0.1
-done
+soon grep -qsx ready "$tmp/log"
 tcp=$(sed -n 's/^ready: tcp //p' "$tmp/log")
 [ -n "$tcp" ] || { cat "$tmp/log"; exit 1; }
+
+is_traced()
+{
+	./gannet-nfs ls "tcp://127.0.0.1:$tcp/m?mountport=$tcp" ||
+		fail "no client"
+	grep -q "$text" "$tmp/out" || ! kill -0 $tracer 2>/dev/null
+}
 
 # prints TEXT SCRIPT [ARGUMENT]: it does, of clients that come and go.
 prints()
@@ -41,13 +47,7 @@ prints()
 	shift 2
 	bpftrace -B none "$tmp/$script" "$@" >"$tmp/out" 2>&1 &
 	tracer=$!
-	for ((n = 0; n < 300; n++)); do
-		./gannet-nfs ls "tcp://127.0.0.1:$tcp/m?mountport=$tcp" ||
-			fail "no client"
-		grep -q "$text" "$tmp/out" && break
-		kill -0 $tracer 2>/dev/null || break
-		sleep 0.1
-	done
+	soon is_traced
 	grep -q "$text" "$tmp/out" || {
 		fail "$script prints no '$text'"
 		cat "$tmp/out"

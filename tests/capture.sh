@@ -20,16 +20,8 @@ tidy()
 }
 trap tidy EXIT
 
-# until COMMAND...: waits until it succeeds, for a minute at most.
-until_true()
-{
-	n=0
-	until "$@"; do
-		n=$((n + 1))
-		[ $n -lt 600 ] || { echo "in vain: $*"; return 1; }
-		sleep 0.1
-	done
-}
+# shellcheck source=tests/soon.sh
+. "${srcdir:-.}/tests/soon.sh"
 
 ./gannetd --foreground --port 0 --rdma iwarp --rdma-port 0 --no-rpcbind \
 	--state-dir "$dir/state" \
@@ -37,10 +29,10 @@ until_true()
 	--export 'mem:/b *(rw,insecure,no_root_squash)' \
 	>"$dir/ready" 2>"$dir/log" &
 server=$!
-until_true grep -qx ready "$dir/ready" || { cat "$dir/log"; exit 1; }
+soon grep -qx ready "$dir/ready" || { cat "$dir/log"; exit 1; }
 port=$(awk '$2 == "tcp" { print $3 }' "$dir/ready")
 rdma=$(awk '$2 == "iwarp" { print $3 }' "$dir/ready")
-# shellcheck disable=SC2317,SC2329 # until_true calls it
+# shellcheck disable=SC2317,SC2329 # soon calls it
 begun() { [ "$(grep -c 'capture begins' "$dir/log")" = "$1" ]; }
 
 # begin OPTION...: a capture begins; its file is $dir/NUMBER.pcapng
@@ -53,7 +45,7 @@ begin()
 		--socket "$dir/state/control" capture \
 		-w "$dir/$captures.pcapng" "$@" 2>"$dir/told" &
 	ctl=$!
-	until_true begun $captures || exit 1
+	soon begun $captures || exit 1
 }
 
 # ends it, as Ctrl-C does in a terminal

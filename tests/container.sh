@@ -11,6 +11,8 @@
 # was left out, which the last line says.
 set -u -o pipefail
 top=$(dirname "$(dirname "$(readlink -f "$0")")")
+# shellcheck source=tests/soon.sh
+. "$top/tests/soon.sh"
 mkdir -p "$1" || exit 1
 work=$(readlink -f "$1")
 base=docker.io/library/debian:bookworm-slim
@@ -75,6 +77,8 @@ build_image()
 		"$work/source"
 }
 
+is_up() { pod logs gannet 2>&1 | grep -qx ready; }
+
 # Without a capability, and as nobody that the image knows.  Limits are those
 # that this process may give.
 start()
@@ -90,10 +94,7 @@ start()
 		-v "$work/exports:/etc/gannet/exports:ro" \
 		-v "$work/data:/srv/data" gannet \
 		--state-dir=/var/lib/gannet || return
-	for _ in {1..300}; do
-		! pod logs gannet 2>&1 | grep -qx ready || return 0
-		sleep 0.1
-	done
+	soon is_up && return
 	pod logs gannet
 	return 1
 }

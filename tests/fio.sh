@@ -19,16 +19,8 @@ failed=0
 fail() { echo "not ok - $*"; tail -5 "$tmp/fio"; failed=1; }
 mkdir "$tmp/export"
 
-# await COMMAND...: until it is true, for at most a minute.
-await()
-{
-	for ((n = 0; n < 600; n++)); do
-		"$@" && return
-		sleep 0.1
-	done
-	echo "in vain: $*"
-	return 1
-}
+# shellcheck source=tests/soon.sh
+. "${srcdir:-.}/tests/soon.sh"
 
 # serve TCP-PORT RDMA-PORT
 serve()
@@ -39,7 +31,7 @@ serve()
 		"$tmp/export *(rw,insecure,no_root_squash)" \
 		>>"$tmp/log" 2>&1 &
 	server=$!
-	await grep -q '^ready$' "$tmp/log" || { cat "$tmp/log"; exit 1; }
+	soon grep -q '^ready$' "$tmp/log" || { cat "$tmp/log"; exit 1; }
 	tcp=$(sed -n 's/^ready: tcp //p' "$tmp/log")
 	rdma=$(sed -n 's/^ready: iwarp //p' "$tmp/log")
 }
@@ -142,7 +134,7 @@ interrupted()
 		--bs=4k --size=1m --time_based --runtime=600 \
 		--reconnects=1 "$@"; exit $failed) &
 	running=$!
-	await written "$(calls WRITE)" || failed=1
+	soon written "$(calls WRITE)" || failed=1
 	case $signal in
 	remove) rm "$tmp/export/long" ;;
 	anew) kill -9 $server; wait $server 2>/dev/null; serve "$tcp" "$rdma" ;;

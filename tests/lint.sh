@@ -105,6 +105,24 @@ found=$(grep -rnE '^(START_)?TEST[A-Z_]*\((what|who|whoever|whose|it|so)_' \
 [ -z "$found" ] || fail "tests named without a thing as subject:
 $found"
 
+# Tests wait for events.  Where time is the object, a comment beside the call
+# says so; what is measured, and the lab's guests, wait as they like.
+found=$(grep -rnwE '(u|nano|clock_nano)?sleep *\(|poll\((NULL|0), *0,' \
+	tests --include='*.[ch]' | grep -v -e '^tests/\(bench\|lab\)/' \
+	-e '^tests/unit/pause\.h:' -e ' \*')
+[ -z "$found" ] || fail "sleeps in tests; see tests/unit/pause.h:
+$found"
+found=$(grep -rlw pause_on_purpose tests --include='*.c' | xargs awk '
+	FNR == 1 { said = 0 }
+	/\*\// { said = FNR }
+	/pause_on_purpose\(/ && FNR - said > 2 { print FILENAME ":" FNR }')
+[ -z "$found" ] || fail "pauses without a comment that says why:
+$found"
+found=$(grep -nE '\<sleep +[0-9.]+' tests/*.sh tests/server/*.sh |
+	grep -vE -e '^tests/soon\.sh:' -e 'sleep [0-9]{3}' -e '# as ')
+[ -z "$found" ] || fail "sleeps in tests; see tests/soon.sh:
+$found"
+
 # A profile or a backtrace tells static functions apart by their names.
 # shellcheck disable=SC2086 # several words
 for name in $(grep -roE '^static [a-z_0-9 ]+[ *][a-z_0-9]+\(' --include='*.c' \

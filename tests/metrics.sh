@@ -16,6 +16,8 @@ server=
 trap 'kill $server 2>/dev/null; rm -rf "$tmp"' EXIT
 failed=0
 fail() { echo "$*"; failed=1; }
+# shellcheck source=tests/soon.sh
+. "${srcdir:-.}/tests/soon.sh"
 
 : >"$tmp/log"
 # A path that has to be escaped in a label.
@@ -25,11 +27,8 @@ fail() { echo "$*"; failed=1; }
 	--export 'mem:/m *(rw,insecure,all_squash,anonuid=0,anongid=0)' \
 	>"$tmp/log" 2>&1 &
 server=$!
-for ((n = 0; n < 300; n++)); do
-	grep -q '^ready$' "$tmp/log" && grep -q 'metrics are at' "$tmp/log" &&
-		break
-	sleep 0.1
-done
+soon grep -q '^ready$' "$tmp/log"
+soon grep -q 'metrics are at' "$tmp/log"
 tcp=$(sed -n 's/^ready: tcp //p' "$tmp/log")
 iwarp=$(sed -n 's/^ready: iwarp //p' "$tmp/log")
 port=$(sed -n 's,.*metrics are at http://127.0.0.1:\([0-9]*\)/.*,\1,p' \

@@ -14,6 +14,8 @@
 # leave something out, which the line before says.
 set -u -o pipefail
 top=$(dirname "$(dirname "$(readlink -f "$0")")")
+# shellcheck source=tests/soon.sh
+. "$top/tests/soon.sh"
 mkdir -p "$1" || exit 1
 work=$(readlink -f "$1")
 release=${2-bookworm}
@@ -160,10 +162,14 @@ fetch_dependencies()
 		/packages/*.deb'
 }
 
+made_or_ends()
+{
+	grep -qx made "$work/network.log" || ! kill -0 $link 2>/dev/null
+}
+
 # The link between the server and its client, in a name space of theirs.
 make_network()
 {
-	local tries
 	unshare -n sh -c 'ip link set lo up
 		ip tuntap add dev clients mode tap || ip link add clients \
 			type dummy
@@ -172,13 +178,9 @@ make_network()
 		> "$work/network.log" 2>&1 </dev/null &
 	link=$!
 	network=(nsenter -t "$link" -n --)
-	for tries in {1..300}; do
-		! grep -qx made "$work/network.log" || return 0
-		kill -0 $link 2>/dev/null || break
-		sleep 0.1
-	done
-	tail -1 "$work/network.log"
-	return 1
+	soon made_or_ends
+	grep -qx made "$work/network.log" ||
+		{ tail -1 "$work/network.log"; return 1; }
 }
 
 # In the machine's name spaces: becomes its first process.
@@ -209,26 +211,29 @@ halt()
 	rm -rf --one-file-system "$root"
 }
 
+# It is an error of systemctl when a unit of the machine's failed, as some do in
+# a container.
+booted_or_ends()
+{
+	local state
+	kill -0 "$shell" 2>/dev/null || return 0
+	init=$(pgrep -P "$shell") || return
+	state=$(timeout 60 nsenter -t "$init" -m -p \
+		systemctl is-system-running --wait 2>/dev/null)
+	case $state in running | degraded) return 0 ;; esac
+	return 1
+}
+
 start_machine()
 {
-	local shell tries state
+	local shell
 	export root
 	export -f boot
 	"${network[@]}" setsid unshare -m -p -u -i -C -f --kill-child \
 		bash -c boot > "$work/boot.log" 2>&1 </dev/null &
 	shell=$!
-	for tries in {1..60}; do
-		kill -0 "$shell" 2>/dev/null || return
-		# It is an error of systemctl when a unit of the machine's
-		# failed, as some do in a container.
-		init=$(pgrep -P "$shell") &&
-			state=$(timeout 60 nsenter -t "$init" -m -p \
-				systemctl is-system-running --wait 2>/dev/null)
-		case ${state-} in running | degraded) return 0 ;; esac
-		sleep 1
-	done
-	echo "no systemd after $tries seconds"
-	return 1
+	soon booted_or_ends || return
+	kill -0 "$shell" 2>/dev/null
 }
 
 # ---- the client machine
@@ -247,15 +252,18 @@ boot_client()
 
 statuses() { grep -ac '^status: ' "$work/client.log"; }
 
+done_or_ends()
+{
+	[ "$(statuses)" -gt $asked ] || ! kill -0 "$client" 2>/dev/null
+}
+
 # Waits until the client has done all that it was asked, and prints what it
 # said of the last.  Its status is that command's.
 client_done()
 {
-	until [ "$(statuses)" -gt $asked ]; do
-		kill -0 "$client" 2>/dev/null ||
-			{ tail -3 "$work/client.log"; return 125; }
-		sleep 0.1
-	done
+	until soon done_or_ends; do :; done
+	[ "$(statuses)" -gt $asked ] ||
+		{ tail -3 "$work/client.log"; return 125; }
 	tac "$work/client.log" | awk '/^status: /&& n++ { exit } 1' | tac
 	return "$(sed -n 's/^status: //p' "$work/client.log" | tail -1)"
 }
@@ -327,14 +335,11 @@ wrote_all()
 
 all_write()
 {
-	local tries=600 mount file
+	local mount file
 	for mount in '' $mounts; do
 		file=/srv/data/${mount:+lines.}${mount:-written}
-		until inside test -s "$file"; do
-			[ $((tries--)) -gt 0 ] ||
-				{ echo "nobody writes $file"; return 1; }
-			sleep 0.1
-		done
+		soon inside test -s "$file" ||
+			{ echo "$file is not written"; return 1; }
 	done
 }
 
@@ -346,7 +351,9 @@ upgrade_while_clients_write()
 	before=$(restarts)
 	[ -z "$client" ] || client_asked "mounts='$mounts'; $writing"
 	inside sh -c 'i=0; while [ ! -e /run/upgraded ] && [ $i -lt 3000 ]; do
-			i=$((i + 1)); printf "%099999d\n" $i; sleep 0.02; done |
+			i=$((i + 1)); printf "%099999d\n" $i
+			sleep 0.02	# as what takes a while to make
+		done |
 		tee /run/sent | gannet-nfs put - \
 			tcp://192.0.2.1/srv/data/written' </dev/null &
 	writer=$!

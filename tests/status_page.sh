@@ -15,6 +15,8 @@ server='' load=''
 trap 'kill $server $load 2>/dev/null; rm -rf "$tmp"' EXIT
 failed=0
 fail() { echo "$*"; failed=1; }
+# shellcheck source=tests/soon.sh
+. "${srcdir:-.}/tests/soon.sh"
 
 : >"$tmp/log"
 ./gannetd --foreground --rdma off --port 0 --no-rpcbind \
@@ -23,11 +25,8 @@ fail() { echo "$*"; failed=1; }
 	--export 'mem:/m *(rw,insecure,all_squash,anonuid=0,anongid=0)' \
 	>"$tmp/log" 2>&1 &
 server=$!
-for ((n = 0; n < 300; n++)); do
-	grep -q '^ready$' "$tmp/log" && grep -q 'metrics are at' "$tmp/log" &&
-		break
-	sleep 0.1
-done
+soon grep -q '^ready$' "$tmp/log"
+soon grep -q 'metrics are at' "$tmp/log"
 tcp=$(sed -n 's/^ready: tcp //p' "$tmp/log")
 page=$(sed -n 's,.*the status page at \(http:.*\),\1,p' "$tmp/log")
 [ -n "$page" ] || { cat "$tmp/log"; exit 1; }
@@ -40,11 +39,11 @@ head -c 3000000 /dev/urandom >"$tmp/sent"
 ./gannet-nfs bench --quiet --time 600 --depth 1 --size 4K getattr \
 	"tcp://127.0.0.1:$tcp/m?mountport=$tcp" >"$tmp/load" 2>&1 &
 load=$!
-for ((n = 0; n < 300; n++)); do
-	./gannetctl --socket "$tmp/state/control" stats >"$tmp/stats"
-	grep -q ' GETATTR ' "$tmp/stats" && break
-	sleep 0.1
-done
+has_calls()
+{
+	./gannetctl --socket "$tmp/state/control" stats | grep ' GETATTR '
+}
+soon has_calls >/dev/null || fail "no calls"
 
 # browse SIZE OPTION...: it runs for some seconds of the page's own time.
 browse()

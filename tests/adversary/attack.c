@@ -16,6 +16,7 @@
 
 #include "lib/stats.h"
 #include "lib/util.h"
+#include "tests/unit/pause.h"
 
 enum {
 	R_BYTES = 1 << 20, W_BYTES = 1 << 16, SOME_BYTES = 4096,
@@ -30,13 +31,6 @@ static uint64_t now_ms(void)
 
 	clock_gettime(CLOCK_MONOTONIC, &t);
 	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
-}
-
-static void nap(void)
-{
-	struct timespec t = { .tv_nsec = 50000 };
-
-	nanosleep(&t, NULL);
 }
 
 /* Takes a message, or sees the end.  False: nothing came for so long. */
@@ -55,7 +49,8 @@ static bool await(struct peer *p, const struct peer_msg **m, bool *down)
 		mutex_unlock(&p->lock);
 		if (*m || *down)
 			return true;
-		nap();
+		/* Another thread brings it. */
+		pause_on_purpose(50);
 	} while (now_ms() < until);
 	return false;
 }
@@ -295,8 +290,9 @@ static bool came_up(struct peer *p)
 		up = p->up;
 		down = p->down;
 		mutex_unlock(&p->lock);
+		/* Another thread brings it up. */
 		if (!up)
-			nap();
+			pause_on_purpose(50);
 	} while (!up && !down && now_ms() < until);
 	return up;
 }
@@ -395,9 +391,8 @@ static bool was_counted(const struct row *row, uint64_t before, unsigned n)
 {
 	uint64_t until = now_ms() + PATIENCE_MS;
 
-	while (stats_sum_by_name(row->counter) < before + n &&
-	       now_ms() < until)
-		nap();
+	WAIT_WHILE(stats_sum_by_name(row->counter) < before + n &&
+		   now_ms() < until);
 	return stats_sum_by_name(row->counter) == before + n;
 }
 

@@ -51,8 +51,7 @@ static void check_by_both(void)
 
 static void wait_until(uint64_t end)
 {
-	while (runner_now_ms() < end)
-		usleep(100000);
+	WAIT_WHILE(runner_now_ms() < end);
 }
 
 /* @daemon's word on names is believed for @lease ms. */

@@ -541,7 +541,7 @@ TEST(a_file_system_without_a_metadata_server_keeps_no_other_waiting)
 	ck_assert_int_eq(pthread_create(&t, NULL, mount_other, &first), 0);
 	/* It has written its record, and waits. */
 	EVENTUALLY(cfs_client_is_named("one.0"));
-	usleep(500000);
+	pause_on_purpose(500000);
 	/* No metadata server takes this one, so it can't be mounted either. */
 	ck_assert_int_lt(vt.ops->mount(&config, &none), 0);
 	ck_assert_ptr_nonnull(strstr(why, "can't mount: "));

@@ -27,11 +27,8 @@ TEST(a_commit_of_data_that_was_lost_is_not_answered)
 				       .stable = VFS_UNSTABLE }),
 			 4);
 	shut_out(&cfs_fs(vt.fs)->client[0]);
-	do {
-		err = DO(vt.ops->commit, &vt.who, f);
-		ck_assert(err == 0 || err == -ETIMEDOUT);
-		usleep(10000);
-	} while (err < 0);
+	EVENTUALLY((err = DO(vt.ops->commit, &vt.who, f)) != -ETIMEDOUT);
+	ck_assert_int_eq(err, 0);
 	/* So a client sees that it has to write again. */
 	ck_assert_uint_ne(atomic_load(&vt.fs->verf), verf);
 	ck_assert_uint_eq(vt_attr(f).size, 0);
@@ -42,7 +39,8 @@ TEST(a_commit_of_data_that_was_lost_is_not_answered)
 
 static void *shut_out_soon(void *arg)
 {
-	usleep(100000);
+	/* At some moment of the other thread's calls. */
+	pause_on_purpose(100000);
 	shut_out(&cfs_fs(vt.fs)->client[0]);
 	return arg;
 }
@@ -79,7 +77,7 @@ TEST(a_commit_of_data_that_a_full_pool_did_not_take_is_not_answered)
 	n->busy++;
 	mutex_unlock(&n->lock);
 	/* The library writes what is older than 5 s. */
-	sleep(8);
+	pause_on_purpose(8000000);
 	ck_assert_int_eq(DO(vt.ops->commit, &vt.who, f), -ENOSPC);
 	ck_assert_uint_ne(atomic_load(&vt.fs->verf), verf);
 	/* It was told. */
@@ -172,9 +170,8 @@ TEST(an_answered_change_is_there_although_the_client_was_shut_out)
 		/* A change without an answer can also be there. */
 		if ((sx.stx_mode & 07777u) != set.mode)
 			ck_assert_uint_eq(sx.stx_mode & 07777u, answered);
-		while (DO(vt.ops->getattr, &vt.who, f,
-			  .attr = &(struct vfs_attr){ 0 }) != 0)
-			usleep(10000);
+		EVENTUALLY(DO(vt.ops->getattr, &vt.who, f,
+			      .attr = &(struct vfs_attr){ 0 }) == 0);
 	}
 	vfs_node_put(f);
 }

@@ -172,7 +172,7 @@ TEST(a_name_that_comes_back_is_nowhere_else)
 	ck_assert_int_eq(vt_lookup(b, "3"), 0);
 	ck_assert_int_eq(vt_rename(a, "2", b, "1"), 0);
 	/* The directories are this server's alone again. */
-	usleep(100000);
+	pause_on_purpose(100000);
 	vfs_node_put(vt_file(a, "x"));
 	vfs_node_put(vt_file(b, "y"));
 	ck_assert_int_eq(vt_rename(b, "3", a, "2"), 0);
@@ -462,7 +462,7 @@ TEST(a_file_is_not_moved_into_another_quota)
 				       0), 0);
 	/* The library learns of it in its own time; and what the renaming
 	 * client knows of q, it forgets. */
-	sleep(4);
+	pause_on_purpose(4000000);
 	vfs_node_put(vt_find(vt.root, "q"));
 	vfs_node_put(vt_find(q, "s"));
 	ck_assert_int_eq(vt_rename(vt.root, "f", s, "f"), -EXDEV);

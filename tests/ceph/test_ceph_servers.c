@@ -391,7 +391,8 @@ static int commit_all(struct load *l, uint64_t *verf)
 static void go_on(struct load *l, int err)
 {
 	if (err == -EAGAIN) {		/* JUKEBOX */
-		usleep(10000);
+		/* As a client does that is told to come again. */
+		pause_on_purpose(10000);
 		return;
 	}
 	wait_sem(&l->back);

@@ -27,6 +27,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "tests/unit/pause.h"
+
 #define DISK_BYTES	((size_t)512 << 20)
 #define SECTOR		512u
 #define WRITE_MAX	(128u << 10)
@@ -102,8 +104,8 @@ static void forget_all(void)
 /* A disk takes its time for it, and what comes meanwhile waits. */
 static void flush(void)
 {
-	if (next_random() % 4 == 0)
-		usleep(next_random() % 3000);
+	if (next_random() % 4 == 0)	/* as a slow one */
+		pause_on_purpose(next_random() % 3000);
 	for (size_t i = 0; i < s.n; i++)
 		memcpy(s.safe + s.list[i].offset, s.list[i].data,
 		       s.list[i].len);
@@ -439,18 +441,12 @@ void disk_attach(struct disk *d)
 {
 	int control = open("/dev/loop-control", O_RDWR | O_CLOEXEC), backing;
 	char file[80];
-	bool ok = false;
 
 	snprintf(file, sizeof(file), "%s/disk", d->dir);
 	backing = open(file, O_RDWR | O_CLOEXEC);
 	must(control >= 0, "/dev/loop-control");
 	must(backing >= 0, file);
-	for (int i = 0; i < 100 && !ok; i++) {
-		ok = attach_to(d, control, backing);
-		if (!ok)
-			usleep(10000);
-	}
-	must(ok, "a loop device");
+	must(AWAIT(attach_to(d, control, backing)), "a loop device");
 	close(backing);
 	close(control);
 }
@@ -483,11 +479,6 @@ void disk_mount(struct disk *d, const char *type, const char *where)
 void disk_unmount(const char *where)
 {
 	/* A killed process closes its files last. */
-	for (int i = 0; i < 500; i++) {
-		if (umount(where) == 0)
-			return;
-		must(errno == EBUSY, where);
-		usleep(10000);
-	}
-	must(false, where);
+	must(AWAIT(umount(where) == 0 || errno != EBUSY) && errno != EBUSY,
+	     where);
 }

@@ -8,6 +8,7 @@
 
 #include "lib/clock.h"
 #include "tests/crash/crash.h"
+#include "tests/unit/pause.h"
 
 #define FILE_BYTES	(FILE_BLOCKS * FILE_BLOCK)
 
@@ -283,12 +284,10 @@ static void check_verifiers(struct crash *c, struct slot *slot)
  * not find until the directory rests, and has its client come again. */
 static int status_in_the_end(struct wire *w, const struct model_fh *fh)
 {
-	uint64_t until = clock_ms() + 60000;
 	int status;
 
-	while ((status = wire_getattr(w, fh).status) == NFS3ERR_JUKEBOX &&
-	       clock_ms() < until)
-		usleep(5000);
+	(void)AWAIT_EACH(5000, (status = wire_getattr(w, fh).status) !=
+			       NFS3ERR_JUKEBOX);
 	return status;
 }
 

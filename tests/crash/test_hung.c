@@ -131,7 +131,8 @@ static pid_t hang(void)
 	}
 	close(fd);
 	EVENTUALLY(state_of(pid) == 'D');
-	usleep(200000);
+	/* The kernel's journal comes to the disk, too. */
+	pause_on_purpose(200000);
 	return pid;
 }
 
@@ -150,7 +151,8 @@ static void others_go_on(const char *what)
 	struct wire_attr a;
 
 	wire_serve(&hung, 1, 0);
-	usleep(20000);
+	/* As a client that looks for replies now and then. */
+	pause_on_purpose(20000);
 	wire_serve(&hung, 1, 0);
 	a = wire_getattr(&fine, &fine_root);
 	ck_assert_msg(a.status == 0, "%s stopped the poller", what);

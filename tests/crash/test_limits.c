@@ -140,16 +140,10 @@ TEST(a_full_quota_says_DQUOT)
 
 static void remount(unsigned long flags)
 {
-	int err = EBUSY;
-
 	/* As long as gannetd has a file open for writing, it can't be. */
-	for (int i = 0; i < 600 && err == EBUSY; i++) {
-		err = mount(NULL, mnt, NULL, MS_REMOUNT | flags, NULL) < 0 ?
-			errno : 0;
-		if (err)
-			usleep(50000);
-	}
-	ck_assert_msg(err == 0, "remount: %s", strerror(err));
+	ck_assert_msg(AWAIT(mount(NULL, mnt, NULL, MS_REMOUNT | flags, NULL)
+			    == 0 || errno != EBUSY) && errno != EBUSY,
+		      "remount: %s", strerror(errno));
 }
 
 TEST(a_read_only_mount_says_ROFS_and_is_readable)

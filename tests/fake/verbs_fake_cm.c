@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "tests/fake/verbs_fake_impl.h"
+#include "tests/unit/pause.h"
 
 struct fake_channel {
 	struct rdma_event_channel channel;	/* first */
@@ -418,7 +419,8 @@ int rdma_resolve_addr(struct rdma_cm_id *id, struct sockaddr *src,
 		      struct sockaddr *dst, int timeout_ms)
 {
 	fake.addr_ms = timeout_ms;
-	usleep(fake.resolve_us);
+	/* As a resolver that is slow. */
+	pause_on_purpose(fake.resolve_us);
 	if (fake_fails())
 		return -1;
 	memcpy(&id->route.addr.src_sin6, dst, sizeof(struct sockaddr_in6));

@@ -25,6 +25,7 @@ there ip link set there up
 
 fail() { echo "$*"; cat /run/log; exit 1; }
 of_server() { ss -Htan '( sport = :2049 or sport = :20049 )'; }
+is_without() { [ -z "$(of_server)" ]; }
 both() { [ "$(of_server | grep -c ESTAB)" = 2 ]; }
 
 # leaves WHY COMMAND...: what that does leaves no connection behind.
@@ -43,11 +44,10 @@ leaves()
 	"$@"
 	kill $server
 	wait $server || fail 'the server does not end'
-	for ((i = 0; i < 150; i++)); do
-		[ -n "$(of_server)" ] || { kill $client; return; }
-		sleep 0.1
-	done
-	fail "15 s after the end, $why: $(of_server)"
+	soon_s=15
+	soon is_without || fail "15 s after the end, $why: $(of_server)"
+	soon_s=120
+	kill $client
 }
 leaves 'without the address' ip addr del 192.0.2.10/24 dev here
 leaves 'cut off' there ip link set there down

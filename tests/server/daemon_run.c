@@ -19,14 +19,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "tests/unit/pause.h"
 #include "tests/unit/spread.h"
 
 #define MAX_ARGS	32
-
-static void nap(void)
-{
-	nanosleep(&(struct timespec){ 0, 20 * 1000 * 1000 }, NULL);
-}
 
 void daemon_prepare(struct daemon_run *d)
 {
@@ -97,11 +93,8 @@ bool daemon_alive(struct daemon_run *d)
 void daemon_end(struct daemon_run *d, int sig)
 {
 	kill(d->pid, sig);
-	for (int i = 0; i < 3000; i++) {
-		if (waitpid(d->pid, &d->status, WNOHANG) == d->pid)
-			return;
-		nap();
-	}
+	if (AWAIT(waitpid(d->pid, &d->status, WNOHANG) == d->pid))
+		return;
 	kill(d->pid, SIGKILL);
 	waitpid(d->pid, &d->status, 0);
 	ck_abort_msg("gannetd did not end");
@@ -150,12 +143,7 @@ bool daemon_has_logged(struct daemon_run *d, const char *text)
 
 bool daemon_logged(struct daemon_run *d, const char *text)
 {
-	for (int i = 0; i < 3000; i++) {
-		if (daemon_has_logged(d, text))
-			return true;
-		nap();
-	}
-	return false;
+	return AWAIT_EACH(5000, daemon_has_logged(d, text));
 }
 
 void daemon_clean(struct daemon_run *d)

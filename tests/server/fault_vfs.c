@@ -13,6 +13,7 @@
 #include "lib/util.h"
 #include "tests/server/late_vfs.h"
 #include "tests/server/module_vfs.h"
+#include "tests/unit/pause.h"
 #include "vfs/posix/posix.h"
 
 #define POSIX_DIR	"GANNET_TEST_POSIX_DIR"
@@ -128,8 +129,8 @@ static int check(struct vfs_op *op, enum fault_op which)
 		mutex_unlock(&hold_lock);
 		return VFS_PENDING;
 	}
-	if (delay)
-		usleep(delay);
+	if (delay)		/* as a slow disk */
+		pause_on_purpose(delay);
 	if (atomic_load(&f.hold[which]))
 		wait_held(which);
 	if (err == 0 && op->nonblock && atomic_load(&f.blocks[which]))

@@ -15,11 +15,11 @@
 #include "tests/fabric/iwarp_options.h"
 #include "tests/server/loop_relay.h"
 #include "tests/loop/loop.h"
+#include "tests/unit/pause.h"
 #include "transport/rpcrdma/rpcrdma.h"
 #include "transport/stream/stream.h"
 
 #define DEFAULT_EXPORTS	"/mem 127.0.0.1(rw,insecure,no_root_squash)\n"
-#define DRAIN_MS	60000
 
 /* Fuzzers use this too: so no ck_assert(), which is for tests only. */
 static void fail(const char *what, const char *why)
@@ -227,10 +227,7 @@ void harness_start(struct harness *h, const struct harness_config *config)
 
 static void drain(void)
 {
-	for (unsigned ms = 0; rpc_busy(); ms++) {
-		must(ms < DRAIN_MS ? 0 : -ETIMEDOUT, "drain");
-		usleep(1000);
-	}
+	must(AWAIT(rpc_busy() == 0) ? 0 : -ETIMEDOUT, "drain");
 }
 
 /* Backends may be called only from threads like this. */

@@ -31,13 +31,9 @@ own_gannetd --no-rpcbind \
 
 dumpcap -q -i lo -B 64 -f "tcp port $iwarp" -w "$here/cap" 2>"$here/dumpcap" &
 capture=$!
-n=0
-until grep -q '^File: ' "$here/dumpcap"; do
-	n=$((n + 1))
-	[ $n -lt 600 ] && kill -0 $capture 2>/dev/null ||
-		skip "dumpcap: $(tail -1 "$here/dumpcap")"
-	sleep 0.1
-done
+captures() { grep -q '^File: ' "$here/dumpcap"; }
+captures_or_ends() { captures || ! kill -0 $capture 2>/dev/null; }
+soon captures_or_ends && captures || skip "dumpcap: $(tail -1 "$here/dumpcap")"
 
 url=rdma+iwarp://127.0.0.1:$iwarp$here/export
 head -c 300001 /dev/urandom >"$here/in"
@@ -54,13 +50,11 @@ timeout 300 ./gannet-nfs ls -m "$tcp" "$url/dir" >"$here/list" ||
 	fail "the directory is not listed"
 
 # What is in the kernel's buffer is written when it is asked for, or soon.
-n=0
-until [ "$(dissect -Y tcp.flags.fin==1 2>/dev/null |
-	wc -l)" -ge 6 ]; do
-	n=$((n + 1))
-	[ $n -lt 300 ] || { fail "the capture does not end"; break; }
-	sleep 0.2
-done
+all_ended()
+{
+	[ "$(dissect -Y tcp.flags.fin==1 2>/dev/null | wc -l)" -ge 6 ]
+}
+soon all_ended || fail "the capture does not end"
 kill -INT $capture
 wait $capture
 capture=''

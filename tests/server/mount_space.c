@@ -55,12 +55,9 @@ int space_status_once(nfs_fh3 fh)
 
 int space_status(nfs_fh3 fh)
 {
-	int status = space_status_once(fh);
+	int status;
 
-	for (int i = 1; i < 100 && status == NFS3ERR_JUKEBOX; i++) {
-		usleep(20000);
-		status = space_status_once(fh);
-	}
+	EVENTUALLY((status = space_status_once(fh)) != NFS3ERR_JUKEBOX);
 	return status;
 }
 

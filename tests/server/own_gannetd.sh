@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # Sourced by tests: a gannetd of their own.  The directory $here, with export/
 # and state/ in it, and the server end with the test.
+# shellcheck source=tests/soon.sh
+. "$(dirname "$0")/../soon.sh"
 here=$PWD/$(basename "$0" .sh).tmp
 server=''
 trap 'kill $server 2>/dev/null; rm -rf "$here"' EXIT
@@ -14,13 +16,8 @@ own_gannetd()
 	./gannetd --foreground --port 0 --rdma iwarp --rdma-port 0 \
 		--log-level warn --state-dir "$here/state" "$@" >"$here/ready" &
 	server=$!
-	tries=0
-	until grep -qx ready "$here/ready"; do
-		tries=$((tries + 1))
-		[ $tries -lt 1200 ] ||
-			{ echo "gannetd does not start"; exit 1; }
-		sleep 0.1
-	done
+	soon grep -qx ready "$here/ready" ||
+		{ echo "gannetd does not start"; exit 1; }
 	# shellcheck disable=SC2034
 	tcp=$(sed -n 's/^ready: tcp //p' "$here/ready")
 	iwarp=$(sed -n 's/^ready: iwarp //p' "$here/ready")

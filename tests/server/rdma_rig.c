@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "tests/fabric/iwarp_options.h"
+#include "tests/unit/pause.h"
 
 /* Our part of a call. */
 struct work {
@@ -418,14 +419,7 @@ void rig_close(struct rig *rig)
 
 void wait_until(bool (*fn)(void *arg), void *arg)
 {
-	struct timespec nap = { .tv_nsec = 200000 };
-
-	for (int i = 0; i < 300000; i++) {
-		if (fn(arg))
-			return;
-		nanosleep(&nap, NULL);
-	}
-	require(!"waited too long");
+	require(AWAIT_EACH(200, fn(arg)));
 }
 
 /* ---- exchanges */

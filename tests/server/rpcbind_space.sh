@@ -15,16 +15,8 @@ mount -t proc none /proc || exit 77	# LeakSanitizer reads its own
 mount -t tmpfs none /run || exit 77
 ip link set lo up || exit 77
 
-# soon COMMAND...: tries it for a minute; false if it never succeeds.
-soon()
-{
-	n=0
-	until "$@"; do
-		n=$((n + 1))
-		[ $n -lt 600 ] || return 1
-		sleep 0.1
-	done
-}
+# shellcheck source=tests/soon.sh
+. "$(dirname "$0")/../soon.sh"
 
 [ "${rpcbind:-}" != none ] || return 0
 rpcbind -f &

@@ -26,16 +26,8 @@ check()
 
 says() { grep -qE -- "$1" "$tmp/out" "$tmp/err"; }
 
-# soon COMMAND...: waits for it to be so, two minutes at most.
-soon()
-{
-	local i
-	for ((i = 0; i < 1200; i++)); do
-		"$@" && return 0
-		sleep 0.1
-	done
-	return 1
-}
+# shellcheck source=tests/soon.sh
+. "$top/tests/soon.sh"
 # What $pid says, or it has ended.
 says_or_ends() { says "$1" || ! kill -0 "$pid" 2>/dev/null; }
 shown() { soon says_or_ends "$1" && says "$1"; }

@@ -84,13 +84,8 @@ static void reads(const char *path)
 /* Waits until @path has @n lines. */
 static void waits(const char *path, unsigned n)
 {
-	for (int i = 0; i < 3000; i++) {
-		reads(path);
-		if (nlines >= n)
-			return;
-		nanosleep(&(struct timespec){ 0, 20 * 1000 * 1000 }, NULL);
-	}
-	ck_abort_msg("%s: %u lines, not %u", path, nlines, n);
+	if (!AWAIT_EACH(20000, (reads(path), nlines >= n)))
+		ck_abort_msg("%s: %u lines, not %u", path, nlines, n);
 }
 
 static const char *text_of(unsigned i, const char *key)

@@ -484,9 +484,8 @@ static void capture_says(const char *arguments, int status, const char *text)
 {
 	int got;
 
-	while ((got = ctl(&d, arguments)) == 1 &&
-	       strstr(ctl_out, "only one at a time"))
-		usleep(20000);
+	WAIT_WHILE((got = ctl(&d, arguments)) == 1 &&
+		   strstr(ctl_out, "only one at a time"));
 	ck_assert_msg(got == status && strstr(ctl_out, text),
 		      "%s: exit status %d, no '%s' in: %s", arguments, got,
 		      text, ctl_out);
@@ -538,10 +537,7 @@ TEST(a_capture_without_its_end_is_a_failure)
 		 "2>&1", path, name);
 	f = popen(line, "r");
 	ck_assert_ptr_nonnull(f);
-	while (st.st_size == 0) {
-		usleep(20000);
-		ck_assert(stat(name, &st) == 0 || errno == ENOENT);
-	}
+	EVENTUALLY(stat(name, &st) == 0 && st.st_size > 0);
 	daemon_end(&d, SIGKILL);
 	d.pid = 0;
 	ck_assert_ptr_nonnull(fgets(line, sizeof(line), f));

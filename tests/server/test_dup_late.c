@@ -82,10 +82,12 @@ TEST(a_connection_is_as_old_as_its_handshake)
 	newer = open_one();
 	dup_create(&c, 7, "lock", DUP_GUARDED);
 	dup_send(newer, &c);
-	usleep(100000);
+	/* The ages of connections differ by more than a tick of their clock. */
+	pause_on_purpose(100000);
 	stall(&reader, 1);
 	dup_send(older, &c);
-	usleep(100000);
+	/* So do their calls. */
+	pause_on_purpose(100000);
 	move_on(&listener);
 	ck_assert_uint_eq(dup_status(newer, &c), NFS3_OK);
 	move_on(&reader);

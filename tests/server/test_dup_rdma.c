@@ -428,7 +428,9 @@ static void work_and_lose(void *arg)
 				shoot_call(r, &names[i].shot, &names[i].call);
 			}
 			if (turn == round % 4) {
-				usleep((me * 7 + round * 13) % 50 * 20);
+				/* At any moment of an exchange. */
+				pause_on_purpose((me * 7 + round * 13) % 50 *
+						 20);
 				rpcrdma_requester_destroy(r);
 			}
 			for (unsigned i = 0; i < AT_ONCE; i++)

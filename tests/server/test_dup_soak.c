@@ -175,7 +175,8 @@ static void lose(struct client *cl, bool reset)
 	uint32_t xid = cl->xid;
 
 	dup_send(cl->fd, &cl->call);
-	usleep(pick(cl, 4) * 100);
+	/* The call has come by then, was executed or answered: by chance. */
+	pause_on_purpose(pick(cl, 4) * 100);
 	if (reset)
 		dup_reset(cl->fd);
 	else
@@ -192,7 +193,8 @@ static void go_silent(struct client *cl)
 
 	dup_deafen(old);
 	dup_send(old, &cl->call);
-	usleep(60000);		/* clients wait longer before they give up */
+	/* Clients wait longer before they give up. */
+	pause_on_purpose(60000);
 	begin(cl);
 	cl->xid = xid;
 	dup_send(cl->fd, &cl->call);

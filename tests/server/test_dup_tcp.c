@@ -291,7 +291,7 @@ TEST(a_reset_long_after_the_reply_makes_nothing_old)
 	fd = open_one();
 	dup_create(&c, 4, "f", DUP_GUARDED);
 	ck_assert_uint_eq(dup_do(fd, &c), NFS3_OK);
-	usleep(1200000);
+	xprt_age(2);
 	dup_reset(fd);
 	fd = open_one();
 	ck_assert_uint_eq(dup_do(fd, &c), NFS3ERR_EXIST);
@@ -307,7 +307,8 @@ TEST_LOOP(a_sibling_that_asks_the_same_is_run_beside, 0, 2)
 	pick_family(_i);
 	two = open_one();
 	ck_assert_uint_eq(dup_lookup(two, "lock", NULL), NFS3ERR_NOENT);
-	usleep(60000);
+	/* The LOOKUP's reply is no longer a recent one. */
+	xprt_age(1);
 	dup_create(&c, 7, "lock", DUP_GUARDED);
 	one = send_held(FAULT_CREATE);
 	dup_send(two, &c);

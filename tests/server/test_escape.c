@@ -331,7 +331,7 @@ static void *local_user(void *arg)
 			put_back();
 		/* Sometimes within a call, sometimes between two. */
 		if (n % 3 == 0)
-			usleep(n % 300);
+			pause_on_purpose(n % 300);
 	}
 	rename(at("secret/m"), at("export/m"));
 	return NULL;
@@ -346,7 +346,8 @@ static void race(void)
 	for (int i = 0; i < CLIENTS; i++)
 		pthread_create(&thread[i], NULL, client, NULL);
 	pthread_create(&thread[CLIENTS], NULL, local_user, NULL);
-	usleep(1000u * (unsigned)(ms ? atoi(ms) : RACE_MS));
+	/* So long they race. */
+	pause_on_purpose(1000u * (unsigned)(ms ? atoi(ms) : RACE_MS));
 	EVENTUALLY(met_dir && met_link && met_file && denied && done);
 	over = true;
 	for (int i = 0; i <= CLIENTS; i++)

@@ -227,8 +227,7 @@ static pid_t run_for_long(const char *work)
 
 static void await_name(const char *dir, char name[256])
 {
-	while (names_in(dir, name) == 0)
-		nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+	WAIT_WHILE(names_in(dir, name) == 0);
 }
 
 /* While it makes files, and while it uses them. */

@@ -437,7 +437,8 @@ static int sleeping_worker(void)
 		times = tid ? sleeps_of(tid) : -1;
 		calm = times >= 0 && times == before ? calm + 1 : 0;
 		before = times;
-		usleep(10000);
+		/* It sleeps for a while, however often it is looked at. */
+		pause_on_purpose(10000);
 	}
 	ck_assert_int_eq(calm, 20);
 	return tid;
@@ -457,17 +458,11 @@ static bool stop_worker(void)
 static bool ended_by_itself(void)
 {
 	int status;
-	pid_t pid;
 
-	for (int i = 0; i < 6000; i++) {
-		pid = waitpid(-1, &status, __WALL | WNOHANG);
-		if (pid == d.pid &&
-		    (WIFEXITED(status) || WIFSIGNALED(status))) {
-			d.status = status;
-			return true;
-		}
-		if (pid <= 0)
-			usleep(10000);
+	if (AWAIT(waitpid(-1, &status, __WALL | WNOHANG) == d.pid &&
+		  (WIFEXITED(status) || WIFSIGNALED(status)))) {
+		d.status = status;
+		return true;
 	}
 	kill(d.pid, SIGKILL);
 	return false;
@@ -477,7 +472,6 @@ TEST(a_call_that_hangs_does_not_keep_it)
 {
 	/* EXPORT of MOUNT, which is for a worker. */
 	uint32_t words[] = { 0x80000028, 1, 0, 2, 100005, 3, 5, 0, 0, 0, 0 };
-	bool waits = false;
 	int fd;
 
 	starts(ARGS(MEM, "--threads", "1"));
@@ -489,12 +483,8 @@ TEST(a_call_that_hangs_does_not_keep_it)
 		words[i] = htonl(words[i]);
 	fd = daemon_connect(d.tcp_port);
 	ck_assert_int_eq(write(fd, words, sizeof(words)), sizeof(words));
-	for (int i = 0; i < 600 && !waits; i++) {
-		kill(d.pid, SIGUSR1);
-		usleep(100000);
-		waits = daemon_has_logged(&d, "of 1 busy, 1 calls wait");
-	}
-	ck_assert(waits);
+	ck_assert(AWAIT_EACH(100000, kill(d.pid, SIGUSR1) == 0 &&
+		  daemon_has_logged(&d, "of 1 busy, 1 calls wait")));
 	kill(d.pid, SIGTERM);
 	ck_assert(daemon_logged(&d, "finishing the calls in progress"));
 	kill(d.pid, SIGTERM);

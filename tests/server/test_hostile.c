@@ -300,7 +300,6 @@ TEST(stalled_connections_do_not_keep_others_out)
 TEST(connections_over_the_limit_are_refused_and_come_in_later)
 {
 	int fds[80];
-	bool again = false;
 
 	for (int i = 0; i < 80; i++)
 		fds[i] = daemon_connect(d.tcp_port);
@@ -308,11 +307,7 @@ TEST(connections_over_the_limit_are_refused_and_come_in_later)
 	for (int i = 0; i < 80; i++)
 		if (fds[i] >= 0)
 			close(fds[i]);
-	for (int i = 0; i < 3000 && !again; i++) {
-		usleep(20000);
-		again = daemon_answers(&d);
-	}
-	ck_assert(again);
+	ck_assert(AWAIT_EACH(20000, daemon_answers(&d)));
 }
 
 TEST(replies_that_are_never_read_do_not_stop_the_server)

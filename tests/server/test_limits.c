@@ -139,7 +139,7 @@ static void takes(uint64_t ms, void (*work)(struct peer *p))
 		       (unsigned long long)ms);
 		ck_assert_uint_ge(took, ms);
 		/* The burst of the next try. */
-		usleep(200000);
+		pause_on_purpose(200000);
 	}
 	ck_assert_uint_le(took, LONGEST(ms));
 }
@@ -358,7 +358,8 @@ TEST(a_change_that_leaves_the_limit_lets_no_call_pass)
 	for (unsigned i = 0; i < 5; i++) {
 		publish_limits(",client_max_ops=1");
 		rpc_limits_changed(srv.server);
-		usleep(10000);
+		/* Calls that are let pass would do so now. */
+		pause_on_purpose(10000);
 	}
 	EVENTUALLY(held() >= 80 && held() == rpc_busy());
 	rpc_limits_off(srv.server, true);

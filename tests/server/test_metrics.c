@@ -307,13 +307,8 @@ TEST(one_address_can_not_hold_all_connections)
 /* True once /readyz answers with @status in it. */
 static bool becomes(const char *status)
 {
-	for (unsigned i = 0; i < 600; i++) {
-		asks("GET", "/readyz", "");
-		if (strstr(out, status))
-			return true;
-		usleep(100000);
-	}
-	return false;
+	return AWAIT_EACH(20000, (asks("GET", "/readyz", ""),
+				  strstr(out, status) != NULL));
 }
 
 TEST(a_server_is_ready_while_its_exports_answer)
@@ -348,17 +343,12 @@ TEST(a_server_is_ready_while_its_exports_answer)
 TEST(a_client_that_sends_a_byte_now_and_then_is_cut)
 {
 	static const char line[] = "GET /metrics HTTP/1.1\r\nX: ";
-	bool is_cut = false;
 	int fd;
 
 	starts(NULL);
 	fd = daemon_connect(port);
 	send(fd, line, sizeof(line) - 1, MSG_NOSIGNAL);
-	for (unsigned i = 0; i < 600 && !is_cut; i++) {
-		usleep(100000);
-		is_cut = send(fd, "x", 1, MSG_NOSIGNAL) < 0;
-	}
-	ck_assert(is_cut);
+	ck_assert(AWAIT_EACH(100000, send(fd, "x", 1, MSG_NOSIGNAL) < 0));
 	close(fd);
 	gets("");
 	ck_assert(value_in(out, "gannet_web_slow_total") >= 1);

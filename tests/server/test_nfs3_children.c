@@ -187,10 +187,8 @@ TEST_LOOP(handles_of_a_child_hold_over_a_restart, 0, WAYS)
 /* It is closed when it had no call in the second of a reload. */
 static void close_child(void)
 {
-	for (int i = 0; i < 100 && umount(space_at("child")) < 0; i++) {
-		harness_publish(&srv, exports_text);
-		usleep(50000);
-	}
+	ck_assert(AWAIT_EACH(20000, (harness_publish(&srv, exports_text),
+				     umount(space_at("child")) == 0)));
 }
 
 TEST_LOOP(a_child_can_be_unmounted_and_mounted_again, 0, WAYS)
@@ -272,7 +270,7 @@ TEST(a_link_in_place_of_a_mount_point_is_not_followed)
 TEST_LOOP(dotdot_opens_the_file_system_above, 0, WAYS)
 {
 	nfs_fh3 child, inner, above;
-	int status = NFS3ERR_JUKEBOX;
+	int status;
 
 	way = _i;
 	mount_tmpfs("child/sub");
@@ -280,10 +278,8 @@ TEST_LOOP(dotdot_opens_the_file_system_above, 0, WAYS)
 	child = space_keep(walk_to("child"));
 	inner = space_keep(walk_to("child/sub"));
 	restart();
-	for (int i = 0; i < 100 && status == NFS3ERR_JUKEBOX; i++) {
-		status = try_lookup(inner, "..", &above);
-		usleep(20000);
-	}
+	EVENTUALLY((status = try_lookup(inner, "..", &above)) !=
+		   NFS3ERR_JUKEBOX);
 	ck_assert_int_eq(status, NFS3_OK);
 	ck_assert(nfs_same_fh(above, child));
 }

@@ -481,8 +481,7 @@ static void mix(const char *from, uint16_t port, unsigned calls, bool suspended)
 		ck_assert(peer_send(&p, NFS3_COMMIT, 0));
 	EVENTUALLY(waiting_now() + fault_keeps() == calls - hung);
 	ck_assert(peer_send(&p, NFS3_REMOVE, 2));
-	usleep(50000);
-	ck_assert_uint_eq(fault_calls(FAULT_REMOVE), 1);
+	ck_assert(HOLDS_FOR(50, fault_calls(FAULT_REMOVE) == 1));
 	rpc_server_relieve(srv.server);
 	rpc_server_relieve(srv.server);
 	for (unsigned i = 0; i < calls - hung + 1; i++) {

@@ -333,8 +333,7 @@ TEST_LOOP(a_call_that_hangs_stops_no_other, 0, ARRAY_SIZE(procs))
 	fault_hold(p->op, true);
 	ck_assert_int_eq(pthread_create(&thread, NULL, call_it,
 					(void *)(uintptr_t)p), 0);
-	while (fault_calls(p->op) == calls)
-		usleep(1000);
+	EVENTUALLY(fault_calls(p->op) > calls);
 	for (int i = 0; i < 20; i++)
 		if (p->op == FAULT_GETATTR)
 			nfs_call(&other, read, &read, &read_res);

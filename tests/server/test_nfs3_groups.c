@@ -24,8 +24,7 @@ static _Atomic unsigned asked;
 static int fake_groups(uint32_t uid, uint32_t **gids, uint32_t *n)
 {
 	asked++;
-	while (is_hung)
-		usleep(1000);
+	WAIT_WHILE(is_hung);
 	*n = LAST - FIRST + 1;
 	*gids = calloc(*n, sizeof(**gids));
 	for (uint32_t i = 0; i < *n; i++)
@@ -136,7 +135,8 @@ TEST(a_hung_name_service_stops_no_other_users)
 	while (asked == 0)
 		ck_assert_int_eq(rpc_service(user.rpc,
 				 rpc_which_events(user.rpc)), 0);
-	usleep(110 * 1000);
+	/* The answer takes longer than makes the service doubtful. */
+	pause_on_purpose(110 * 1000);
 	began = clock_ns();
 	nfs_call(&other, getattr, &a, &r);
 	ck_assert_int_eq(r.status, NFS3ERR_JUKEBOX);

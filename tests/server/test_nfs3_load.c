@@ -136,8 +136,7 @@ TEST(calls_wait_for_buffers_and_get_them)
 						     &left), 0);
 	/* Replies that are not read stay in the buffers. */
 	ck_assert_int_eq(rpc_service(root.rpc, POLLOUT), 0);
-	while (stats_sum_by_name("rpc_no_buffer") == 0)
-		poll(NULL, 0, 1);
+	EVENTUALLY(stats_sum_by_name("rpc_no_buffer") > 0);
 	serve(&root, &left);
 }
 
@@ -259,8 +258,7 @@ static atomic_uint asked;
 static int ask(const char *name, const struct addr *a)
 {
 	atomic_fetch_add(&asked, 1);
-	while (atomic_load(&silent))
-		usleep(1000);
+	WAIT_WHILE(atomic_load(&silent));
 	return 1;
 }
 

@@ -168,14 +168,8 @@ static void close_idle(nfs_fh3 fh)
 
 static void unmount(nfs_fh3 fh)
 {
-	int err = -1;
-
 	close_idle(fh);
-	for (int i = 0; i < 500 && err < 0; i++) {
-		err = umount(local("disk"));
-		usleep(err < 0 ? 2000 : 0);
-	}
-	ck_assert_int_eq(err, 0);
+	EVENTUALLY(umount(local("disk")) == 0);
 }
 
 TEST_CASE(.setup = setup, .teardown = teardown);
@@ -259,23 +253,27 @@ TEST_LOOP(handles_are_those_of_the_export_without_the_option, 0, WAYS)
 }
 
 /* Its mount is gone while calls come: they see the disk, or nothing. */
+/* Until then it is the same, or being closed. */
+static bool is_stale(nfs_fh3 dir, nfs_fh3 f)
+{
+	nfs_fh3 got;
+	int status;
+
+	harness_publish(&srv, exports_text);
+	status = lookup_f(dir, &got);
+	ck_assert(status != NFS3_OK || nfs_same_fh(got, f));
+	ck_assert(status == NFS3_OK || status == NFS3ERR_JUKEBOX ||
+		  status == NFS3ERR_STALE);
+	return status == NFS3ERR_STALE;
+}
+
 TEST_LOOP(a_lazy_unmount_closes_it, 0, WAYS)
 {
-	nfs_fh3 dir, f, got;
-	int status = NFS3_OK;
+	nfs_fh3 dir, f;
 
 	begin_mounted(_i, &dir, &f);
 	ck_assert_int_eq(umount2(local("disk"), MNT_DETACH), 0);
-	for (int i = 0; i < 500 && status != NFS3ERR_STALE; i++) {
-		harness_publish(&srv, exports_text);
-		status = lookup_f(dir, &got);
-		if (status == NFS3_OK)
-			ck_assert(nfs_same_fh(got, f));
-		else if (status == NFS3ERR_JUKEBOX)
-			status = NFS3_OK;
-		usleep(10000);
-	}
-	ck_assert_int_eq(status, NFS3ERR_STALE);
+	ck_assert(AWAIT_EACH(10000, is_stale(dir, f)));
 	mount_it("store");
 	ck_assert_int_eq(space_status(dir), NFS3_OK);
 	ck_assert_int_eq(letter(f), 'd');
@@ -435,9 +433,7 @@ TEST_LOOP(a_lock_keeps_it_mounted, 0, WAYS)
 	nlmc_open(srv.port);
 	ck_assert_uint_eq(nlmc_lock(&p, all, false), NLM4_GRANTED);
 	close_idle(p.fh);
-	usleep(50000);
-	ck_assert_int_eq(umount(local("disk")), -1);
-	ck_assert_int_eq(errno, EBUSY);
+	ck_assert(HOLDS_FOR(50, umount(local("disk")) < 0 && errno == EBUSY));
 	ck_assert_uint_eq(nlmc_unlock(&p, all), NLM4_GRANTED);
 	nlmc_close();
 	unmount(p.fh);
@@ -448,18 +444,13 @@ TEST_LOOP(a_lock_keeps_it_mounted, 0, WAYS)
 TEST(an_idle_one_can_be_unmounted)
 {
 	nfs_fh3 f;
-	int err = -1;
 
 	begin(0, "disk", "mp");
 	mount_it("store");
 	f = file_in(root_of("disk"));
 	ck_assert_int_eq(umount(local("disk")), -1);
 	srv.exports->idle_s = 1;
-	for (int i = 0; i < 1000 && err < 0; i++) {
-		usleep(20000);
-		err = umount(local("disk"));
-	}
-	ck_assert_int_eq(err, 0);
+	ck_assert(AWAIT_EACH(20000, umount(local("disk")) == 0));
 	ck_assert_int_eq(space_status(f), NFS3ERR_STALE);
 }
 
@@ -470,9 +461,8 @@ TEST(one_in_use_stays_open_soon_after_the_machine_started)
 	mount_it("store");
 	file_in(root_of("disk"));
 	srv.exports->idle_s = UINT32_MAX;
-	sleep(3);			/* the keeper looks every two seconds */
-	ck_assert_int_eq(umount(local("disk")), -1);
-	ck_assert_int_eq(errno, EBUSY);
+	/* The keeper looks every two seconds. */
+	ck_assert(HOLDS_FOR(2500, umount(local("disk")) < 0 && errno == EBUSY));
 }
 
 /* The disk's content is anybody's. */
@@ -524,7 +514,8 @@ TEST(a_disk_that_is_moved_for_a_moment_is_not_taken_for_the_directory_below)
 
 static void unmount_slowly(struct vfs_fs *fs)
 {
-	usleep(300000);
+	/* As a file system that has much to write. */
+	pause_on_purpose(300000);
 	posix_vfs_ops.unmount(fs);
 }
 
@@ -558,7 +549,8 @@ static void come_and_go(void *arg)
 {
 	for (unsigned i = 0; !stops; i++) {
 		mount_it("store");
-		usleep(i * 997 % 20000);
+		/* Calls meet it in any order. */
+		pause_on_purpose(i * 997 % 20000);
 		umount2(local("disk"), MNT_DETACH);
 	}
 }

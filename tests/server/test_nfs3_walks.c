@@ -553,7 +553,8 @@ static void make_noise(void *arg)
 			unlink(b);
 		if (turn % 3)
 			rename(a, b);
-		usleep(100);
+		/* A walk comes to an end between two changes. */
+		pause_on_purpose(100);
 	}
 }
 

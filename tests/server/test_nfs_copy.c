@@ -221,12 +221,11 @@ static void *cut_often(void *arg)
 	enum fault_op op = *(enum fault_op *)arg;
 	unsigned next = fault_calls(op) + 20;
 
-	while (!atomic_load(&over)) {
-		if (fault_calls(op) >= next) {
-			loop_fabric_break(&fabric);
-			next += 60;
-		}
-		usleep(100);
+	for (;; next += 60) {
+		WAIT_WHILE(!atomic_load(&over) && fault_calls(op) < next);
+		if (atomic_load(&over))
+			break;
+		loop_fabric_break(&fabric);
 	}
 	return NULL;
 }

@@ -40,11 +40,9 @@ static int lock_later(struct vfs_op *op)
 
 static int open_slowly(struct vfs_op *op)
 {
-	while (atomic_load(&disk_is_slow)) {
-		if (op->nonblock)
-			return -EAGAIN;
-		usleep(1000);
-	}
+	if (op->nonblock && atomic_load(&disk_is_slow))
+		return -EAGAIN;
+	WAIT_WHILE(atomic_load(&disk_is_slow));
 	return mem_vfs_ops.open_handle(op);
 }
 
@@ -52,9 +50,8 @@ static int mount_late(const struct vfs_config *config, struct vfs_fs **out)
 {
 	int err;
 
-	while (strcmp(config->path, "/late") == 0 &&
-	       atomic_load(&cluster_is_away))
-		usleep(1000);
+	WAIT_WHILE(strcmp(config->path, "/late") == 0 &&
+		   atomic_load(&cluster_is_away));
 	err = mem_vfs_ops.mount(config, out);
 	if (err == 0)
 		(*out)->ops = &backend;
@@ -120,7 +117,8 @@ TEST(a_reclaim_is_refused_after_four_grace_periods)
 
 static void disk_is_well(void *arg)
 {
-	usleep(GRACE_S * 1000000 + 500000);
+	/* It is slow for longer than the grace period. */
+	pause_on_purpose(GRACE_S * 1000000 + 500000);
 	atomic_store(&disk_is_slow, false);
 }
 
@@ -185,7 +183,8 @@ TEST(an_export_that_is_mounted_late_has_a_grace_period_then)
 
 static void come_back(void *arg)
 {
-	usleep(300000);
+	/* The client sends its reclaim some times meanwhile. */
+	pause_on_purpose(300000);
 	atomic_store(&cluster_is_away, false);
 }
 

@@ -97,11 +97,10 @@ static void bring_up(struct raw *r, struct fabric_conn *c)
 static void answer_talker(struct loop_task *t)
 {
 	struct raw *r = container_of(t, struct raw, task);
-	int left = 1;
+	int left;
 
 	raw_put(r->talker, "", 1);
-	for (; left > 0; usleep(1000))
-		ck_assert_int_eq(ioctl(r->talker, SIOCOUTQ, &left), 0);
+	EVENTUALLY(ioctl(r->talker, SIOCOUTQ, &left) == 0 && left == 0);
 	bring_up(r, r->conn);
 }
 

@@ -201,12 +201,18 @@ int try_open(const struct vfs_handle *h)
 	return err;
 }
 
+void world_settle(const char *path)
+{
+	struct stat st;
+
+	EVENTUALLY(stat(local(path), &st) == 0 && posix_settled(&st));
+}
+
 int try_open_again(const struct vfs_handle *h)
 {
 	int err;
 
-	while ((err = try_open(h)) == -ETIMEDOUT)
-		usleep(1000);
+	WAIT_WHILE((err = try_open(h)) == -ETIMEDOUT);
 	return err;
 }
 

@@ -59,6 +59,9 @@ bool world_on_tmpfs(void);
 
 /* "a/b/c" below the exported directory, for the local process's doings. */
 const char *local(const char *path);
+/* Waits until names and verdicts of that file or directory, which were learned
+ * now, would be kept. */
+void world_settle(const char *path);
 struct vfs_name name_of(const char *s);
 
 /* Each of these asserts success unless it returns an error. */

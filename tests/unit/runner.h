@@ -12,15 +12,11 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "tests/unit/pause.h"
+
 /* Waits until @expr holds; fails the test after a minute. */
-#define EVENTUALLY(expr) do { \
-		bool holds_ = (expr); \
-		for (int i_ = 0; i_ < 60000 && !holds_; i_++) { \
-			usleep(1000); \
-			holds_ = (expr); \
-		} \
-		ck_assert_msg(holds_, "not so after a minute: %s", #expr); \
-	} while (0)
+#define EVENTUALLY(expr) \
+	ck_assert_msg(AWAIT(expr), "not so after a minute: %s", #expr)
 
 /* Waits for @sem; fails the test after a minute. */
 static inline void wait_sem(sem_t *sem)

@@ -5,13 +5,17 @@
 #include <arpa/inet.h>
 #include <check.h>
 #include <errno.h>
+#include <linux/sockios.h>
 #include <netinet/tcp.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/time.h>
 
+#include "lib/stats.h"
 #include "lib/thread.h"
 #include "lib/util.h"
+#include "tests/unit/runner.h"
 #include "wire/record.h"
 
 #define WORKERS		2
@@ -344,11 +348,25 @@ unsigned fx_conns(void)
 
 void fx_settle(void)
 {
-	usleep(50000);
+	/* It is about what must not happen. */
+	pause_on_purpose(50000);
 }
 
 static void fx_nothing(void *arg)
 {
+}
+
+bool fx_arrived(int fd)
+{
+	int left;
+
+	ck_assert_int_eq(ioctl(fd, SIOCOUTQ, &left), 0);
+	return left == 0;
+}
+
+void fx_received(uint64_t bytes)
+{
+	EVENTUALLY(stats_sum_by_name("tcp_bytes_in") >= bytes);
 }
 
 void fx_turn(void)

@@ -105,6 +105,10 @@ bool fx_ended(int fd);
 
 /* A little while in which nothing ought to happen. */
 void fx_settle(void);
+/* All that was sent is in the server's socket. */
+bool fx_arrived(int fd);
+/* Waits until so many bytes were read over TCP in all. */
+void fx_received(uint64_t bytes);
 /* Each loop ends what it is doing. */
 void fx_turn(void);
 

@@ -19,6 +19,8 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include "tests/unit/pause.h"
+
 #define FDS	4096
 #define INODES	64
 
@@ -148,7 +150,8 @@ static bool tell(int fd, ino_t ino)
 static int fails(int err)
 {
 	if (atomic_load(&sync_faults.pause_us))
-		usleep((unsigned)atomic_load(&sync_faults.pause_us));
+		/* As a slow disk. */
+		pause_on_purpose((unsigned)atomic_load(&sync_faults.pause_us));
 	errno = err;
 	return -1;
 }
@@ -174,8 +177,7 @@ static int sync_by(int fd)
 			 &sync_faults.files, 1);
 	if (S_ISDIR(st.st_mode) && atomic_load(&sync_faults.hold_dirs)) {
 		atomic_fetch_add(&sync_faults.held, 1);
-		while (atomic_load(&sync_faults.hold_dirs))
-			usleep(500);
+		WAIT_WHILE(atomic_load(&sync_faults.hold_dirs));
 	}
 	rc = sync_file(fd, &st);
 	atomic_fetch_add(&sync_faults.ended, 1);

@@ -132,8 +132,7 @@ TEST(a_read_of_memory_that_goes_away_gets_a_terminate)
 	/* The socket takes less than so many answers. */
 	for (; h.msn <= 16; h.msn++)
 		raw_send_fpdu(fd, h, body, false);
-	while (stats_sum_by_name("stream_blocked") == 0)
-		usleep(1000);
+	EVENTUALLY(stats_sum_by_name("stream_blocked") > 0);
 	fabric_mr_destroy(mr);
 	for (;;) {
 		raw_get(fd, fpdu, DDP_TAGGED_LEN);

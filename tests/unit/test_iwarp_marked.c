@@ -190,8 +190,7 @@ TEST_LOOP(reads_are_answered_with_markers, 0, 2)
 	rdmap_request_encode(&req, body);
 	for (; h.msn <= 16; h.msn++)
 		raw_send_fpdu(in.fd, h, body, in.crc);
-	while (stats_sum_by_name("stream_blocked") == 0)
-		usleep(1000);
+	EVENTUALLY(stats_sum_by_name("stream_blocked") > 0);
 	for (unsigned i = 0; i < 16; i++)
 		expect_message(1000, raw.area, RAW_AREA, sizeof(ulpdu));
 	ck_assert_uint_gt(stats_sum_by_name("iwarp_bounced"), 0);

@@ -303,7 +303,6 @@ TEST(nothing_that_comes_while_a_loop_spins_is_missed)
 {
 	struct echo e = { .f = { echo_ready, eventfd(0, EFD_CLOEXEC),
 				 EPOLLIN } };
-	struct timespec pause = { 0 };
 	uint64_t one = 1;
 
 	loop_call(loop, echo_add, &e);
@@ -314,8 +313,8 @@ TEST(nothing_that_comes_while_a_loop_spins_is_missed)
 		loop_post(loop, &e.task, echo_run);
 		while (e.ran < i)
 			sched_yield();
-		pause.tv_nsec = i % 100 * 1000;
-		nanosleep(&pause, NULL);
+		/* The loop is about to sleep, or does: by chance. */
+		pause_on_purpose((unsigned)i % 100);
 	}
 	loop_stop(loop);
 	close(e.f.fd);
@@ -399,7 +398,8 @@ TEST(no_object_is_freed_while_a_reader_may_see_it)
 	rcu_register_thread();
 	rcu_enter();
 	rcu_later(&l.rcu, note_call);
-	poll(NULL, 0, 1000);
+	/* As long as a grace period takes, and the call-backs behind it. */
+	pause_on_purpose(1000000);
 	atomic_store(&reading, false);
 	rcu_exit();
 	sem_wait(&called);

@@ -144,7 +144,7 @@ static const char *last_words(void (*end)(void), const int fds[2], int *status)
 	}
 	close(fds[1]);
 	/* The reader comes late: the writer is waiting by then. */
-	usleep(300000);
+	pause_on_purpose(300000);
 	while (n < sizeof(text) - 1 &&
 	       (got = read(fds[0], text + n, sizeof(text) - 1 - n)) > 0)
 		n += (size_t)got;

@@ -430,8 +430,7 @@ static int add_slowly(struct pool_observer *o, uint32_t region, void *addr,
 
 	s->on_poller = thread_must_not_wait;
 	atomic_store(&s->adding, true);
-	while (atomic_load(&s->hold))
-		usleep(1000);
+	WAIT_WHILE(atomic_load(&s->hold));
 	return 0;
 }
 

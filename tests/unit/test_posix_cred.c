@@ -259,7 +259,8 @@ TEST_LOOP(calls_that_must_not_wait_never_change_credentials, 0, WORLDS)
 	ck_assert_int_eq(write_str(a.node, 0, "text", NULL), 4);
 	assert_ok(chmod(local("f"), 0444));
 	assert_ok(chmod(local(""), 0755));
-	usleep(400 * 1000);	/* until verdicts are kept */
+	world_settle("");
+	world_settle("f");
 	before = stats_sum_by_name("posix_cred_switch");
 	ask_on_another_thread(&a);
 	assert_err(a.lookup, EAGAIN);
@@ -313,7 +314,7 @@ TEST_LOOP(look_ups_of_many_users_change_no_credentials, 0, WORLDS)
 	}
 	vfs_node_put(must_create(w.root, "f"));
 	assert_ok(chmod(local(""), 0755));
-	usleep(400 * 1000);		/* until verdicts are kept */
+	world_settle("");
 	w.who.cred = &user;
 	for (int round = 0; round < 3; round++) {
 		if (round == 1)
@@ -411,7 +412,7 @@ TEST_LOOP(files_may_be_written_again_after_a_remount, 0, WORLDS)
 	assert_ok(chmod(local("f"), 0666));
 	world_restart();		/* it is not open to be written */
 	n = must_lookup(w.root, "f");
-	usleep(400 * 1000);		/* until verdicts are kept */
+	world_settle("f");
 	assert_ok(mount(NULL, local(""), NULL, MS_REMOUNT | MS_RDONLY, NULL));
 	ck_assert(!may_change(n));
 	posix_cred_server(to_posix_fs(w.fs));

@@ -298,7 +298,7 @@ TEST_LOOP(mount_points_in_the_tree_are_not_entered, 0, WORLDS)
 	assert_ok(umount(local("mnt")));
 	assert_err(try_open(&h), ESTALE);
 	assert_ok(try_lookup(w.root, "mnt"));
-	usleep(80000);			/* until the name is kept */
+	world_settle("");
 	assert_ok(try_lookup(w.root, "mnt"));
 	assert_ok(mount("none", local("mnt"), "tmpfs", 0, NULL));
 	check_covered("mnt");
@@ -346,7 +346,7 @@ TEST_LOOP(mount_points_that_hang_stop_neither_lookup_nor_listing, 0, WORLDS)
 
 	world_open(_i, NULL);
 	vfs_node_put(must_mkdir(w.root, "mnt"));
-	usleep(80000);			/* until the name is kept */
+	world_settle("");
 	if (unshare(CLONE_NEWNS) < 0 ||
 	    mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0) {
 		printf("skipped: may not mount\n");
@@ -392,7 +392,7 @@ TEST_LOOP(a_caller_that_found_a_name_may_search_without_asking, 0, WORLDS)
 	world_open(_i, NULL);
 	d = must_mkdir(w.root, "d");
 	vfs_node_put(must_create(d, "a"));
-	usleep(80000);			/* until it is kept */
+	world_settle("d");
 	assert_ok(posix_stat(to_posix(d), &st));
 	/* Another process's rename may be in the way of the name cache. */
 	for (int i = 0; i < 1000 && err == -EAGAIN; i++)
@@ -421,7 +421,7 @@ TEST_LOOP(kept_names_follow_every_change, 0, WORLDS)
 	d = must_mkdir(w.root, "d");
 	vfs_node_put(must_create(d, "a"));
 	vfs_node_put(must_create(d, "b"));
-	usleep(80000);			/* until names are kept */
+	world_settle("d");
 	n = must_lookup(d, "a");
 	file = handle_of(n);
 	vfs_node_put(n);
@@ -435,7 +435,7 @@ TEST_LOOP(kept_names_follow_every_change, 0, WORLDS)
 		assert_err(try_lookup(d, "a"), EACCES);
 		w.who.cred = &w.cred;
 		posix_cred_server(to_posix_fs(w.fs));
-		usleep(80000);
+		world_settle("d");
 		assert_ok(try_lookup(d, "a"));
 		ck_assert(is_kept(d, "a", &h));
 		w.who.cred = &bob;
@@ -492,7 +492,7 @@ TEST_LOOP(access_control_lists_count, 0, WORLDS)
 		assert_err(write_str(n, 0, "t", NULL), EACCES);
 		w.who.cred = &bob;
 		assert_err(read_str(n, 0, buf, NULL), EACCES);
-		usleep(60000);		/* until answers are kept */
+		world_settle("f");	/* the next answers are kept */
 	}
 	posix_cred_server(to_posix_fs(w.fs));
 	assert_ok(removexattr(local("f"), "system.posix_acl_access"));

@@ -285,13 +285,6 @@ TEST_LOOP(without_descriptors_the_client_is_asked_to_wait, 0, WORLDS)
 	world_close();
 }
 
-/* Waits for what another thread brings about. */
-#define WAIT_FOR(cond) do { \
-		for (int tries_ = 0; !(cond) && tries_ < 6000; tries_++) \
-			usleep(10000); \
-		ck_assert(cond); \
-	} while (0)
-
 static long cached(struct posix_fs *fs)
 {
 	long n;
@@ -315,11 +308,11 @@ TEST_LOOP(unused_files_are_closed, 0, WORLDS)
 	n = must_create(w.root, "f");
 	h = handle_of(n);
 	put(n);
-	WAIT_FOR(cached(fs) == 1);
+	EVENTUALLY(cached(fs) == 1);
 	ck_assert_int_eq(attr_of(held).size, 0);
 	assert_ok(try_open(&h));
 	put(held);
-	WAIT_FOR(cached(fs) == 0);
+	EVENTUALLY(cached(fs) == 0);
 	world_close();
 }
 
@@ -337,7 +330,7 @@ TEST_LOOP(uncommitted_data_is_synced_before_its_file_is_closed, 0, WORLDS)
 	ck_assert_int_eq(write_str(n, 0, "abc", &how), 3);
 	h = handle_of(n);
 	put(n);
-	WAIT_FOR(cached(fs) == 0);
+	EVENTUALLY(cached(fs) == 0);
 	n = must_open(&h);
 	ck_assert(!to_posix(n)->dirty);
 	put(n);
@@ -361,7 +354,8 @@ static void serve_and_die(int fd)
 			_exit(1);
 		put(n);
 		if (i == 250 && to_posix_fs(w.fs)->table)
-			usleep(1100000);	/* some are in the database */
+			/* Some are in the database. */
+			pause_on_purpose(1100000);
 	}
 	raise(SIGKILL);
 }

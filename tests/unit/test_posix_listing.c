@@ -267,7 +267,7 @@ TEST_LOOP(handle_and_attributes_are_of_one_file, 0, WORLDS)
 {
 	for (int known = 0; known < 2; known++) {
 		open_full(_i);
-		usleep(80000);		/* until names are kept */
+		world_settle("");
 		if (known)
 			list();
 		/* Names that are replaced may be listed twice, or never. */

@@ -19,8 +19,7 @@ int fsync(int fd)
 
 	if (fstat(fd, &st) < 0)
 		return -1;
-	while (S_ISREG(st.st_mode) && atomic_load(&disk_hangs))
-		usleep(500);
+	WAIT_WHILE(S_ISREG(st.st_mode) && atomic_load(&disk_hangs));
 	return 0;
 }
 
@@ -31,8 +30,7 @@ int fdatasync(int fd)
 
 int syncfs(int fd)
 {
-	while (atomic_load(&disk_hangs))
-		usleep(500);
+	WAIT_WHILE(atomic_load(&disk_hangs));
 	return fcntl(fd, F_GETFD) < 0 ? -1 : 0;
 }
 

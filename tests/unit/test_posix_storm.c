@@ -40,6 +40,13 @@ static void acknowledged(const struct write *wr, bool ok)
 		atomic_fetch_add(&lies, 1);
 }
 
+static void by_chance(unsigned r)
+{
+	/* Calls of other threads come at different moments. */
+	if (r % 2)
+		pause_on_purpose(r % 100);
+}
+
 /* Several WRITEs, as a client sends, and a COMMIT of all of them. */
 static void write_and_commit(struct write *wr, unsigned r)
 {
@@ -47,8 +54,7 @@ static void write_and_commit(struct write *wr, unsigned r)
 	bool ok;
 
 	if (write_some(&first, VFS_UNSTABLE) < 0 ||
-	    (r % 2 && usleep(r % 100) < 0) ||
-	    write_some(wr, VFS_UNSTABLE) < 0)
+	    (by_chance(r), write_some(wr, VFS_UNSTABLE)) < 0)
 		return;
 	ok = DO(posix_commit, &w.who, wr->n) == 0;
 	if (ok && (w.fs->verf != first.verf || w.fs->verf != wr->verf)) {
@@ -83,7 +89,7 @@ static void do_one(unsigned r)
 	atomic_fetch_add(&ops, 1);
 	/* So that the sweeper finds something idle. */
 	if (r % 1024 == 5)
-		usleep(30000);
+		pause_on_purpose(30000);
 }
 
 /* However slow the machine is, each kind of result is looked at. */

@@ -481,9 +481,7 @@ TEST_LOOP(on_btrfs_a_file_has_one_sync_at_a_time_in_all_exports, 0, 2)
 	assert_ok(thread_start(&thread[0], "first", flush, w.root));
 	EVENTUALLY(sync_faults.held == 1);
 	assert_ok(thread_start(&thread[1], "second", flush, root2));
-	for (int i = 0; i < 100 && sync_faults.held == 1; i++)
-		usleep(1000);
-	ck_assert_int_eq(sync_faults.held, 1);
+	ck_assert(HOLDS_FOR(100, sync_faults.held == 1));
 	sync_faults.hold_dirs = false;
 	for (int i = 0; i < 2; i++)
 		assert_ok(pthread_join(thread[i], NULL));
@@ -524,9 +522,7 @@ static void meet_in(enum vfs_create_how first, enum vfs_create_how second)
 	EVENTUALLY(sync_faults.held == 1);
 	assert_ok(thread_start(&thread[1], "second", create_f, &b));
 	/* A call that does not wait has time to end. */
-	for (int i = 0; i < 100 && !atomic_load(&b.ended); i++)
-		usleep(1000);
-	ck_assert(!atomic_load(&b.ended));
+	ck_assert(HOLDS_FOR(100, !atomic_load(&b.ended)));
 	sync_faults.hold_dirs = false;
 	for (int i = 0; i < 2; i++)
 		assert_ok(pthread_join(thread[i], NULL));

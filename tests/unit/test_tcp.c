@@ -54,15 +54,16 @@ static void let_arrive(unsigned calls)
 TEST(every_split_of_a_stream_gives_the_same_calls)
 {
 	uint8_t s[128];
-	size_t len = small_stream(s);
+	size_t len = small_stream(s), seen = 0;
 	int fd = fx_connect();
 
 	for (size_t cut = 1; cut < len; cut++) {
 		fx_send(fd, s, cut);
-		usleep(500);
+		fx_received(seen += cut);
 		fx_send(fd, s + cut, len - cut);
 		ck_assert_uint_eq(fx_recv_echo(fd), 1);
 		ck_assert_uint_eq(fx_recv_echo(fd), 2);
+		fx_received(seen += len - cut);
 	}
 	close(fd);
 }
@@ -75,7 +76,7 @@ TEST(a_stream_may_come_byte_by_byte)
 
 	for (size_t i = 0; i < len; i++) {
 		fx_send(fd, s + i, 1);
-		usleep(300);
+		fx_received(i + 1);
 	}
 	ck_assert_uint_eq(fx_recv_echo(fd), 1);
 	ck_assert_uint_eq(fx_recv_echo(fd), 2);
@@ -268,7 +269,7 @@ TEST(many_large_replies_to_a_slow_reader)
 
 	for (unsigned i = 0; i < 30; i++)
 		fx_send_call(fd, i, i % 2 ? FX_BIG : FX_WORK_BIG, 1 << 20, 12);
-	usleep(20000);
+	EVENTUALLY(stats_sum_by_name("stream_blocked") > 0);
 	for (unsigned i = 0; i < 30; i++)
 		ck_assert_uint_lt(fx_recv_big(fd, 1 << 20), 30);
 	close(fd);
@@ -397,8 +398,7 @@ TEST(a_connection_lives_as_long_as_somebody_refers_to_it)
 	shutdown(fd, SHUT_WR);
 	ck_assert(fx_ended(fd));
 	close(fd);
-	usleep(20000);
-	ck_assert_uint_eq(fx.l->ops->count(fx.l), 1);
+	ck_assert(HOLDS_FOR(20, fx.l->ops->count(fx.l) == 1));
 	ck_assert_int_eq(fx.kept->peer.ss_family, AF_INET);
 	xprt_put(fx.kept);
 	EVENTUALLY(fx.l->ops->count(fx.l) == 0);
@@ -425,7 +425,7 @@ TEST(nothing_is_read_after_a_bad_mark)
 	fx_send(fd, out, n + 8 + fragment);
 	EVENTUALLY(fx_held() == 1);
 	fx_send(fd, out, 100);
-	usleep(20000);
+	EVENTUALLY(fx_arrived(fd));
 	fx_release(true);
 	EVENTUALLY(fx.l->ops->count(fx.l) == 0);
 	close(fd);

@@ -33,8 +33,8 @@ TEST(calls_in_progress_are_bounded)
 	while (answered < 100) {
 		unsigned n;
 
-		EVENTUALLY(fx_held() > 0);
-		usleep(2000);
+		EVENTUALLY(fx_held() == MIN(8u, 100 - answered));
+		fx_turn();
 		ck_assert_uint_le(fx_held(), 8);
 		n = fx_release(answered % 2);
 		ck_assert_uint_le(n, 8);
@@ -171,7 +171,8 @@ TEST(a_record_that_stalls_ends_the_connection)
 	EVENTUALLY(fx_conns() == 2);
 	for (size_t i = 0; i < len && fx_conns() == 2; i++) {
 		fx_send(fd, call + i, 1);
-		usleep(5000);
+		/* As a client that wants to hold a buffer for long. */
+		pause_on_purpose(5000);
 	}
 	ck_assert(fx_ended(fd));
 	close(fd);
@@ -517,7 +518,8 @@ TEST(connections_that_come_and_go_leave_nothing)
 			     (void *)(uintptr_t)(i + 1));
 	/* To the last: a client waits while all its calls are held. */
 	for (unsigned i = 0; atomic_load(&misbehaving); i++) {
-		usleep(3000);
+		/* As calls that take a while. */
+		pause_on_purpose(3000);
 		fx_release(i % 2);
 	}
 	for (unsigned i = 0; i < ARRAY_SIZE(t); i++)

@@ -170,7 +170,7 @@ TEST(calls_in_progress_are_bounded)
 		unsigned n;
 
 		EVENTUALLY(fx_held() == MIN(4u, 20 - answered));
-		usleep(2000);
+		fx_turn();
 		ck_assert_uint_le(fx.l->ops->count(fx.l), 4);
 		n = fx_release(answered % 2);
 		ck_assert_uint_le(n, 4);
@@ -245,8 +245,7 @@ TEST(stop_answers_what_was_taken)
 	EVENTUALLY(fx_held() == 1);
 	fx.l->ops->stop(fx.l);
 	ask(fd, 2, FX_ECHO, 0, 40);
-	usleep(20000);
-	ck_assert_uint_eq(fx.l->ops->count(fx.l), 1);
+	ck_assert(HOLDS_FOR(20, fx.l->ops->count(fx.l) == 1));
 	fx_release(true);
 	ck_assert_int_eq(answer(fd, 1, FX_HOLD, 40), 40);
 	EVENTUALLY(fx.l->ops->count(fx.l) == 0);
@@ -256,7 +255,8 @@ TEST(stop_answers_what_was_taken)
 
 static void release_later(void *arg)
 {
-	usleep(50000);
+	/* As a call that takes a while. */
+	pause_on_purpose(50000);
 	fx_release(true);
 }
 

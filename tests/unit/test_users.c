@@ -26,8 +26,7 @@ static _Atomic bool is_hung;
 static int fake_groups(uint32_t uid, uint32_t **gids, uint32_t *n)
 {
 	asked++;
-	while (is_hung)
-		usleep(1000);
+	WAIT_WHILE(is_hung);
 	if (failure == -1)
 		return failure;
 	if (failure || uid >= 5000000)
@@ -118,7 +117,8 @@ static void hang(void)
 static void answer_late(unsigned nth)
 {
 	EVENTUALLY(asked == nth);
-	usleep(SLOW_MS * 1000);
+	/* Longer than makes the service doubtful. */
+	pause_on_purpose(SLOW_MS * 1000);
 	is_hung = false;
 }
 
@@ -333,8 +333,7 @@ TEST(a_hung_service_costs_one_time_out)
 	age();
 	hang();
 	ck_assert_int_eq(thread_start(&thread, "asks", ask_for_one, &uid), 0);
-	while (asked < 2)
-		usleep(1000);
+	EVENTUALLY(asked >= 2);
 	/* It waits for the first answer as long as an answer may take. */
 	began = clock_ns();
 	ck_assert(is_put_off(uid));
@@ -378,8 +377,7 @@ static void ask_for_another(void)
 	static uint32_t uid = 1001;
 
 	ck_assert_int_eq(thread_start(&asker, "asks", ask_for_one, &uid), 0);
-	while (asked == 0)
-		usleep(1000);
+	EVENTUALLY(asked > 0);
 }
 
 TEST(a_question_that_goes_out_meanwhile_makes_no_stranger)
@@ -416,25 +414,29 @@ TEST(a_late_list_replaces_none_that_is_known)
 	ck_assert_uint_eq(asked, 3);
 }
 
+static int find_and_put(uint32_t uid)
+{
+	struct vfs_cred cred;
+	int err = find(uid, &cred);
+
+	if (err == 0)
+		export_caller_put(&cred);
+	return err;
+}
+
 /* The administrator changes a user's groups, then has the file read. */
 TEST(an_answer_from_before_a_reload_is_not_kept)
 {
 	uint32_t uid = 1000;
-	struct vfs_cred cred;
 	pthread_t thread;
 
 	is_hung = true;
 	ck_assert_int_eq(thread_start(&thread, "asks", ask_for_one, &uid), 0);
-	while (asked == 0)
-		usleep(1000);
+	EVENTUALLY(asked > 0);
 	publish("/a *\n");
 	is_hung = false;
 	pthread_join(thread, NULL);
-	for (int i = 0; i < 300 && find(uid, &cred) == 0; i++) {
-		export_caller_put(&cred);
-		usleep(10000);
-	}
-	ck_assert_int_eq(find(uid, &cred), -EAGAIN);
+	EVENTUALLY(find_and_put(uid) == -EAGAIN);
 }
 
 TEST(calls_that_come_together_ask_once)
@@ -446,7 +448,9 @@ TEST(calls_that_come_together_ask_once)
 	for (size_t i = 0; i < ARRAY_SIZE(threads); i++)
 		ck_assert_int_eq(thread_start(&threads[i], "asks", ask_for_one,
 					      &uid), 0);
-	usleep(20000);
+	/* One asks, and no other does beside it. */
+	EVENTUALLY(asked > 0);
+	ck_assert(HOLDS_FOR(20, asked == 1));
 	is_hung = false;
 	for (size_t i = 0; i < ARRAY_SIZE(threads); i++)
 		pthread_join(threads[i], NULL);

@@ -234,8 +234,7 @@ TEST(a_listener_comes_back_with_its_device)
 	while (fake_listening())
 		settle();
 	fake.no_port = false;
-	while (!fake_listening())
-		nanosleep(&(struct timespec){ .tv_nsec = 10000000 }, NULL);
+	EVENTUALLY(fake_listening());
 	settle();
 	fake_request("", 0, 1, 1);
 	wait_sem(&requested);

@@ -479,7 +479,8 @@ TEST(no_work_is_lost_while_workers_end)
 			submit_as(i, work_pool_common(pool), &jobs[i], i,
 				  false);
 		wait_done(NWORKERS * round);
-		usleep(900 + round % 300);	/* as long as they stay */
+		/* As long as they stay. */
+		pause_on_purpose(900 + round % 300);
 	}
 	stop();
 	start();

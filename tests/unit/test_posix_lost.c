@@ -38,6 +38,32 @@ int openat(int dir_fd, const char *path, int flags, ...)
 	return (int)syscall(SYS_openat, dir_fd, path, flags, mode);
 }
 
+/* As on overlayfs, which makes no handles.  The inode number of a directory
+ * that it has copied since: the copy has another birth time. */
+static atomic_bool overlay;
+static atomic_ullong copied;
+
+int name_to_handle_at(int dir_fd, const char *name, struct file_handle *h,
+		      int *mount, int flags)
+{
+	if (atomic_load(&overlay)) {
+		errno = EOPNOTSUPP;
+		return -1;
+	}
+	return (int)syscall(SYS_name_to_handle_at, dir_fd, name, h, mount,
+			    flags);
+}
+
+int statx(int dir_fd, const char *path, int flags, unsigned mask,
+	  struct statx *sx)
+{
+	int rc = (int)syscall(SYS_statx, dir_fd, path, flags, mask, sx);
+
+	if (rc == 0 && sx->stx_ino == atomic_load(&copied))
+		sx->stx_btime.tv_sec++;
+	return rc;
+}
+
 static void put(struct vfs_node *n)
 {
 	vfs_node_put(n);
@@ -412,6 +438,49 @@ TEST_LOOP(a_file_keeps_the_name_that_a_local_process_gave_it, 2, WORLDS)
 		assert_ok(open_in_the_end(&h));
 	}
 	world_close();
+}
+
+/* overlayfs copies a directory when a file in it is first changed. */
+TEST_LOOP(files_are_found_in_a_directory_that_was_copied, 2, WORLDS)
+{
+	struct vfs_handle dir, below, file, deep, gone;
+	struct vfs_node *d, *e, *n;
+
+	atomic_store(&overlay, true);
+	open_world(_i);
+	d = must_mkdir(w.root, "d");
+	e = must_mkdir(d, "e");
+	dir = handle_of(d);
+	below = handle_of(e);
+	n = must_create(d, "f");
+	file = handle_of(n);
+	put(n);
+	n = must_create(e, "g");
+	deep = handle_of(n);
+	put(n);
+	n = must_create(d, "h");
+	gone = handle_of(n);
+	put(n);
+	ck_assert_int_eq(dir.data[0], 'b');
+	atomic_store(&copied, posix_handle_ino(&dir));
+	put(e);
+	put(d);
+	assert_ok(rename(local("d/h"), local("h")));
+	assert_ok(symlink("f", local("d/h")));
+
+	for (unsigned i = 0; i < 2; i++) {
+		world_restart();
+		assert_ok(try_open_again(&file));
+		assert_ok(try_open_again(&deep));
+		assert_ok(try_open_again(&below));
+		assert_err(try_open_again(&dir), ESTALE);
+		assert_err(try_open_again(&gone), ESTALE);
+		/* The copy's own handle takes the place. */
+		put(must_lookup(w.root, "d"));
+	}
+	world_close();
+	atomic_store(&copied, 0);
+	atomic_store(&overlay, false);
 }
 
 static atomic_bool idle;

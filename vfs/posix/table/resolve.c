@@ -7,6 +7,11 @@
  * before it and has to be the file that its handle names.  Where a local
  * process renamed it within its directory, that is searched (roll.c).  What one
  * moved elsewhere is lost until somebody looks up its name there.
+ *
+ * overlayfs copies a directory of a lower layer when a file in it is first
+ * changed.  The copy has the same inode number and another birth time, so the
+ * directory's own handle is stale.  The files in it are not: the way to them
+ * goes through the copy.
  */
 #include "vfs/posix/attr.h"
 #include "vfs/posix/cred.h"
@@ -31,6 +36,7 @@ STAT(posix_lost, "files not found where they were seen last");
 struct step {
 	struct vfs_handle h;
 	struct posix_name name;
+	bool through;		/* to something below it */
 };
 
 static uint64_t place_hash(const struct posix_node *dir, const char *name)
@@ -148,6 +154,23 @@ static int open_same(struct posix_fs *fs, struct posix_node *dir,
 	return err;
 }
 
+/* As open_same(), but a directory that has @s's inode number will do: what is
+ * found in it is compared itself. */
+static int open_copied(struct posix_fs *fs, struct posix_node *dir,
+		       const struct step *s)
+{
+	struct stat st;
+	int fd = posix_open_name(fs, dir->fd, s->name.s, false);
+
+	if (fd < 0)
+		return -ESTALE;
+	if (posix_fstat(fd, &st) == 0 && S_ISDIR(st.st_mode) &&
+	    st.st_ino == posix_handle_ino(&s->h))
+		return fd;
+	close(fd);
+	return -ESTALE;
+}
+
 /*
  * By the roll that there is.  A descriptor, -ENOENT, or -EAGAIN.  The table
  * hears of all of the file's names there: the one that it was found by may be
@@ -231,6 +254,8 @@ static int step_down(struct posix_fs *fs, struct posix_node *dir,
 	int fd, err;
 
 	fd = open_same(fs, dir, s->name.s, &s->h);
+	if (fd == -ESTALE && s->through)
+		fd = open_copied(fs, dir, s);
 	lost = fd == -ENOENT || fd == -ENOTDIR || fd == -ESTALE;
 	if (lost && !repair)
 		return -ESTALE;
@@ -280,8 +305,7 @@ static int way_add(struct way *w, const struct vfs_handle *h,
 			return -ENOMEM;
 		w->step = step;
 	}
-	w->step[w->n].h = *h;
-	w->step[w->n++].name = *name;
+	w->step[w->n++] = (struct step){ *h, *name, true };
 	return 0;
 }
 
@@ -343,7 +367,7 @@ static int by_table(struct posix_fs *fs, const struct vfs_handle *h,
 	if (n < 0)
 		err = n;
 	for (int i = 0; i < n && err == -ESTALE; i++) {
-		struct step s = { *h, places[i].name };
+		struct step s = { *h, places[i].name, false };
 
 		err = resolve_dir(fs, &places[i].parent, repair, &dir);
 		if (err)

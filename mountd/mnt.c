@@ -79,10 +79,10 @@ int mount_find_export(struct rpc_call *call)
 	int err = walk_begin(&client, a->path, &s->walk);
 
 	if (err == -ETIMEDOUT)
-		return mount_wait(call);
+		return mount_wait(call, mount_find_export);
 	if (err < 0)
 		return err;
-	return call->may_wait ? rpc_call_move(call) : 0;
+	return call->may_wait ? rpc_call_move(call, NULL) : 0;
 }
 
 struct work_class *mount_leave(struct rpc_call *call)
@@ -107,12 +107,12 @@ static int walk_on(struct rpc_call *call, const struct walk_client *client,
 	if (!w->exp) {
 		n = walk_begin(client, a->path, w);
 		if (n == 0)
-			n = rpc_call_move_step(call);
+			n = rpc_call_move(call, mount_walk);
 		if (n != 0)
 			return n;
 	}
 	while ((n = walk_to(client, a->path, w, node)) == WALK_MOVES) {
-		n = rpc_call_move_step(call);
+		n = rpc_call_move(call, mount_walk);
 		if (n != 0)
 			return n;
 	}
@@ -132,7 +132,7 @@ int mount_walk(struct rpc_call *call)
 	if (n == -ETIMEDOUT) {
 		walk_end(w);
 		*w = (struct walk){ .exp = NULL };
-		return mount_wait(call);
+		return mount_wait(call, mount_walk);
 	}
 	if (n != 0)
 		return n;

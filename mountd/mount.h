@@ -76,8 +76,8 @@ int mount_umntall(struct rpc_call *call);
 
 /* wait.c */
 /* A step whose file system does not answer returns what this does: RPC_PENDING,
- * the step runs again after a while; or -ETIMEDOUT. */
-int  mount_wait(struct rpc_call *call);
+ * after a while @then runs; or -ETIMEDOUT. */
+int  mount_wait(struct rpc_call *call, rpc_step_fn *then);
 /* The file system answers now. */
 void mount_got_on(struct rpc_call *call);
 int  mount_wait_start(struct mountd *m);

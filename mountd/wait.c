@@ -63,7 +63,7 @@ static void give_room_back(struct mountd *m)
 	mutex_unlock(&m->lock);
 }
 
-int mount_wait(struct rpc_call *call)
+int mount_wait(struct rpc_call *call, rpc_step_fn *then)
 {
 	struct mountd *m = call->prog->ctx;
 	struct mount_state *s = rpc_state(call);
@@ -75,7 +75,7 @@ int mount_wait(struct rpc_call *call)
 	    clock_ms() - s->since >= WAIT_MS || !may_wait_too(m))
 		return -ETIMEDOUT;
 	if (!rpc_call_suspend(call, "the file system of a mount",
-			      cancel_waiting)) {
+			      cancel_waiting, then)) {
 		give_room_back(m);
 		return -ETIMEDOUT;
 	}

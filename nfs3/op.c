@@ -80,9 +80,11 @@ static bool cancel(struct rpc_call *call)
 static bool give(struct vfs_op *vfs)
 {
 	struct nfs3_op *op = container_of(vfs, struct nfs3_op, vfs);
+	struct rpc_call *call = rpc_state_call(op);
 
-	return rpc_call_suspend(rpc_state_call(op), op->ops->name,
-				op->ops->cancel ? cancel : NULL);
+	return rpc_call_suspend(call, op->ops->name,
+				op->ops->cancel ? cancel : NULL,
+				rpc_this_step(call));
 }
 
 static void ended(struct vfs_op *vfs, int result)
@@ -91,7 +93,6 @@ static void ended(struct vfs_op *vfs, int result)
 
 	op->odd |= NFS3_ENDED;
 	op->result = result;
-	op->results = *vfs;
 	rpc_call_resume(rpc_state_call(op));
 }
 
@@ -132,7 +133,6 @@ int nfs3_do_oddly(struct nfs3_op *op, vfs_op_fn *fn)
 	if (!(op->odd & NFS3_ENDED))
 		return do_timed(op, fn);
 	op->odd &= (uint8_t)~NFS3_ENDED;
-	op->vfs = op->results;
 	return op->result;
 }
 
@@ -175,7 +175,7 @@ int nfs3_find_export(struct rpc_call *call)
 	op->vfs.cred = &op->cred;
 	op->vfs.nonblock = !call->may_wait;
 	op->vfs.later = &later;
-	return call->may_wait ? rpc_call_move(call) : 0;
+	return call->may_wait ? rpc_call_move(call, NULL) : 0;
 }
 
 /* Opens the node of op->handle; inlined as nfs3_do() is. */

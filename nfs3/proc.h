@@ -300,8 +300,7 @@ struct nfs3_op {
 		struct nfs3_list list;		/* READDIR's */
 		struct vfs_child child;		/* LOOKUP's */
 	};
-	struct vfs_op		 results;	/* of what ended later */
-	int			 result;
+	int			 result;	/* of what ended later */
 	struct vfs_cred		 cred;		/* its groups are counted as
 						 * the export is */
 	struct vfs_handle	 handle;
@@ -371,7 +370,8 @@ int nfs3_do_oddly(struct nfs3_op *op, vfs_op_fn *fn);
  * Runs an operation of the backend with op->vfs, and returns its result;
  * VFS_PENDING: the call no longer belongs to the caller.  When the operation
  * has ended, the step that began it runs again and calls this with the same
- * arguments: then the operation is not run, and its results replace them.
+ * arguments: then the operation is not run, and op->vfs has its results, which
+ * the step must have left there.
  *
  * The compiler overestimates the size of probes, so the function is marked
  * inline.

@@ -137,12 +137,13 @@ static int look_up_name(struct rpc_call *call, struct nfs3_lookup_res *r)
 	int err;
 
 	op->vfs.lookup.dir_attr = &r->dir_attr.attr;
-	op->vfs.lookup.has_dir_attr = false;
 	op->vfs.lookup.child = &op->child;
-	if (!nfs3_has_ended(op))
+	if (!nfs3_has_ended(op)) {
+		op->vfs.lookup.has_dir_attr = false;
 		op->child = (struct vfs_child){
 			.below = !op->opts.crossmnt,
 		};
+	}
 	err = nfs3_do(op, op->ops->lookup);
 	if (err == VFS_PENDING)
 		return err;

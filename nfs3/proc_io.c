@@ -192,6 +192,7 @@ NFS3_STEP(write_check)
 	if (a->offset > (uint64_t)INT64_MAX - len)
 		return -EFBIG;
 	trim(a, len);
+	op->vfs.write.stable = a->stable;
 	r->committed = VFS_FILE_SYNC;
 	/* Read the verifier before writing: after a write-back error in
 	 * between, the client sees another verifier at COMMIT and sends the
@@ -210,7 +211,6 @@ static int write_some(struct nfs3_op *op, struct nfs3_write_args *a,
 	op->vfs.write.off = a->offset;
 	op->vfs.write.iov = a->niov ? a->iov : &nothing;
 	op->vfs.write.niov = MAX(a->niov, 1);
-	op->vfs.write.stable = a->stable;
 	op->vfs.wcc = &r->wcc.wcc;
 	n = nfs3_do(op, op->ops->write);
 	if (n == VFS_PENDING)
@@ -237,12 +237,14 @@ NFS3_STEP(write)
 	struct nfs3_op *op = nfs3_op(call);
 	int n;
 
-	do {
+	for (;;) {
 		n = write_some(op, a, r);
 		if (n == 0 && a->len > 0)
 			n = -EIO;
-	} while (n > 0 && a->len > 0);
-	return MIN(n, 0);
+		if (n <= 0 || a->len == 0)
+			return MIN(n, 0);
+		op->vfs.write.stable = a->stable;
+	}
 }
 
 /* An end after the first bytes, however it came, makes a short write, not an

@@ -100,7 +100,6 @@ static int fill(struct nfs3_op *op, const struct nfs3_readdir_args *a,
 		return -EBADE;
 	op->vfs.attr = &r->dir_attr.attr;
 	op->vfs.readdir.cookie = a->cookie;
-	op->vfs.readdir.verf = a->cookie ? a->verf : 0;
 	op->vfs.readdir.plus = l->plus;
 	op->vfs.readdir.emit = emit;
 	op->vfs.readdir.arg = l;
@@ -140,6 +139,7 @@ static int list_entries(struct rpc_call *call, bool plus)
 	if (!nfs3_has_ended(op)) {
 		*l = (struct nfs3_list){ .dirleft = a->dircount, .plus = plus };
 		xdr_out_init(&l->out, rpc_body(call)->data, room_of(a));
+		op->vfs.readdir.verf = a->cookie ? a->verf : 0;
 	}
 	err = fill(op, a, rpc_res(call));
 	if (err < 0)

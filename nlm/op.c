@@ -67,7 +67,7 @@ int nlm_find_export(struct rpc_call *call)
 	op->exp = exp;
 	op->rw = opts.rw;
 	op->auth_nlm = opts.auth_nlm;
-	return call->may_wait ? rpc_call_move(call) : 0;
+	return call->may_wait ? rpc_call_move(call, NULL) : 0;
 }
 
 /* The end of @n grace periods in an export, or where there is none.  Nobody
@@ -245,7 +245,6 @@ static void monitor_done(void *arg, int err)
 	struct rpc_call *call = arg;
 
 	end_asking(call);
-	nlm_op(call)->asked = true;
 	nlm_op(call)->monitor_err = err;
 	rpc_call_resume(call);
 }
@@ -280,8 +279,10 @@ void nlm_ending(struct rpc_program *prog)
 }
 
 /* The answer of the status monitor. */
-static int act_on_answer(const struct nlm_op *op)
+static int act_on_answer(struct rpc_call *call)
 {
+	const struct nlm_op *op = nlm_op(call);
+
 	if (op->monitor_err == 0) {
 		note_monitored(op);
 		return 0;
@@ -307,8 +308,6 @@ int nlm_monitor_host(struct rpc_call *call)
 		return -ENOLCK;
 	if (!m->monitor || !op->host)
 		return 0;
-	if (op->asked)
-		return act_on_answer(op);
 	if (is_monitored(op))
 		return 0;
 	memcpy(name, a->name.data, a->name.len);
@@ -316,7 +315,8 @@ int nlm_monitor_host(struct rpc_call *call)
 	if (!begin_asking(nlm))
 		return -ETIMEDOUT;
 	list_asking(call);
-	if (!rpc_call_suspend(call, "the status monitor", cancel_asking)) {
+	if (!rpc_call_suspend(call, "the status monitor", cancel_asking,
+			      act_on_answer)) {
 		end_asking(call);
 		return -ETIMEDOUT;
 	}

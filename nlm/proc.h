@@ -58,8 +58,7 @@ struct nlm_op {
 	struct cds_list_head	 awaiting;
 	bool			 awaits;
 	uint64_t		 awaited;	/* the grant's id */
-	bool			 asked;	/* the status monitor, which said */
-	int			 monitor_err;
+	int			 monitor_err;	/* its monitor's answer */
 	bool			 rw;	/* the export is, for the caller */
 	bool			 auth_nlm;
 	uint32_t		 id;	/* the handle's export */

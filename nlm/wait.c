@@ -208,7 +208,8 @@ int nlm_await_answer(struct rpc_call *call)
 	if (!under_way)
 		return 0;
 	if (nlm_is_ending(nlm) ||
-	    !rpc_call_suspend(call, "the answer to a call-back", cancel_await))
+	    !rpc_call_suspend(call, "the answer to a call-back", cancel_await,
+			      nlm_await_answer))
 		return -ETIMEDOUT;
 	stat_inc(nlm_awaits);
 	/* It may be over by the time that this returns. */

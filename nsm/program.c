@@ -19,12 +19,6 @@
 
 STAT(nsm_refused, "calls refused because only this machine may make them");
 
-/* A call that waits for the file. */
-struct mon_op {
-	bool	done;
-	int	err;
-};
-
 static struct nsm *nsm_of(struct rpc_call *call)
 {
 	return call->prog->ctx;
@@ -85,27 +79,30 @@ static int do_stat(struct rpc_call *call)
 static void mon_done(void *arg, int err)
 {
 	struct rpc_call *call = arg;
-	struct mon_op *op = rpc_state(call);
+	int *result = rpc_state(call);
 
-	op->err = err;
-	op->done = true;
+	*result = err;
 	rpc_call_resume(call);
+}
+
+static int end_mon(struct rpc_call *call)
+{
+	const int *result = rpc_state(call);
+
+	return answer_stat(call, *result == 0);
 }
 
 static int do_mon(struct rpc_call *call)
 {
 	const struct sm_args *a = rpc_args(call);
 	struct nsm_host user = { .vers = a->vers, .proc = a->proc };
-	struct mon_op *op = rpc_state(call);
 	char name[NSM_NAME_MAX + 1];
 	struct sockaddr_storage addr;
 	const struct rpc_host who = { name, (struct sockaddr *)&addr, NULL };
 
-	if (op->done)
-		return answer_stat(call, op->err == 0);
 	if (!is_local(call) || a->prog != NSM_USER_PROG ||
 	    !host_addr_of(call, name, &addr) ||
-	    !rpc_call_suspend(call, "the list of hosts", NULL))
+	    !rpc_call_suspend(call, "the list of hosts", NULL, end_mon))
 		return answer_stat(call, false);
 	memcpy(user.priv, a->priv.data, SM_PRIV_SIZE);
 	nsm_add(nsm_of(call), &who, &user, mon_done, call);
@@ -155,8 +152,7 @@ static int do_notify(struct rpc_call *call)
 static const struct rpc_proc procs[] = {
 	[SM_NULL] = { .name = "NULL" },
 	ROW(STAT, sm_get_name, do_stat, sm_put_stat_res),
-	ROW(MON, sm_get_mon, do_mon, sm_put_stat_res,
-	    .state_zeroed = sizeof(struct mon_op)),
+	ROW(MON, sm_get_mon, do_mon, sm_put_stat_res),
 	ROW(UNMON, sm_get_mon_id, do_unmon, sm_put_state),
 	ROW(UNMON_ALL, sm_get_my_id, do_unmon_all, sm_put_state),
 	[SM_SIMU_CRASH] = { .name = "SIMU_CRASH", .steps = { do_simu_crash } },

@@ -31,9 +31,16 @@ struct rpc_limited {
 					 * none */
 	struct limit_client *client;	/* with limit */
 	uint64_t	     bytes;	/* taken for it, or to be */
-	/* The limit's lock guards them. */
-	bool		     waits;	/* in its client's queue */
-	struct cds_list_head link;
+	struct cds_list_head link;	/* in its client's queue: the limit's
+					 * lock guards it */
+};
+
+/* A call's wait for anything but a worker or a buffer. */
+enum rpc_wait {
+	RPC_WAIT_NONE,
+	RPC_WAITS,		/* suspended, above a limit, or for its turn */
+	RPC_WAITS_LONG,		/* as it did at the last rpc_server_relieve() */
+	RPC_WAIT_OVER,		/* resumed by its holder; no step ran since */
 };
 
 /* A call's place among the calls of its key (rpc/order.c). */
@@ -58,14 +65,15 @@ struct rpc_call_priv {
 	struct pool_request room;	/* while it waits for a buffer */
 	struct work_class *class;	/* that it was last given to: borrowed,
 					 * outlives the call; NULL: none */
-	/* While it is suspended; the lock of the list guards them. */
+	rpc_step_fn	  *then;	/* a worker runs it before the next
+					 * step; NULL: none */
+	/* While it waits; the lock of the list that it is in guards them. */
+	enum rpc_wait	   wait;
+	uint64_t	   since;	/* CLOCK_MONOTONIC ns */
+	/* While it is suspended, likewise. */
 	struct cds_list_head suspended;
 	const char	  *why;		/* literal */
 	rpc_cancel_fn	  *cancel;	/* or NULL */
-	uint64_t	   since;	/* CLOCK_MONOTONIC ns */
-	bool		   seen;	/* by the last rpc_server_relieve() */
-	bool		   resumed;	/* and no step has run since */
-	bool		   by_limit;	/* it waits for no holder's work */
 	struct rpc_limited limited;
 	struct rpc_turn	   turn;	/* the order's lock guards it */
 
@@ -113,8 +121,7 @@ static inline struct rpc_slot *rpc_slot_waited(struct drc_call *waited)
 struct rpc_suspended {
 	pthread_mutex_t	     lock;
 	struct cds_list_head calls;
-	/* With those not linked yet, without those that a limit holds back. */
-	unsigned	     n;
+	unsigned	     n;		/* with those not linked yet */
 };
 
 /* The server's limits, and the thread that lets calls go on. */
@@ -199,8 +206,16 @@ void rpc_call_init(struct rpc_slot *slot);
 void rpc_call_run(struct rpc_slot *slot);
 /* Detaches the call from this thread.  Returns the share it goes on in. */
 struct work_class *rpc_call_leave(struct rpc_call *call);
-/* Gives the call to a worker of @class. */
-void rpc_call_queue(struct rpc_slot *slot, struct work_class *class);
+/* Gives the call to a worker of @class, which runs @then before the next step;
+ * NULL: the next step. */
+void rpc_call_queue(struct rpc_slot *slot, struct work_class *class,
+		    rpc_step_fn *then);
+/* The call leaves its thread, to wait for what @why, a literal, names; @then is
+ * as in rpc_call_queue().  Before others can find it. */
+void rpc_call_wait(struct rpc_call *call, const char *why, rpc_step_fn *then);
+/* Its wait for @why is over, and @wait says how: a worker goes on. */
+void rpc_call_go_on(struct rpc_slot *slot, const char *why,
+		    enum rpc_wait wait);
 /* Ends a call that waited; takes it.  Tells the client to come
  * again later if its program knows how, and if @answer. */
 void rpc_call_send_back(struct rpc_slot *slot, bool answer);
@@ -223,8 +238,8 @@ void rpc_order_end(struct rpc_slot *slot);
 void rpc_order_inherit(struct rpc_slot *slot, struct rpc_slot *heir);
 /* Calls @fn with each call that waits, and why: a literal.  True: the call is
  * the caller's, who ends it after the walk.  The queues are locked. */
-typedef bool rpc_order_fn(struct rpc_slot *slot, const char *why, void *arg);
-void rpc_order_walk(struct rpc_order *o, rpc_order_fn *fn, void *arg);
+typedef bool rpc_waiting_fn(struct rpc_slot *slot, const char *why, void *arg);
+void rpc_order_walk(struct rpc_order *o, rpc_waiting_fn *fn, void *arg);
 
 /* limit.c */
 /* 0 or -errno. */
@@ -232,16 +247,10 @@ int  rpc_limits_start(struct rpc_server *server);
 void rpc_limits_stop(struct rpc_server *server);
 /* At the end of a call that passed a limit: returns the unused part. */
 void rpc_limit_settle(struct rpc_call *call);
+/* As rpc_order_walk(), with the calls above a limit. */
+void rpc_limits_walk(struct rpc_limits *limits, rpc_waiting_fn *fn, void *arg);
 
 /* suspend.c */
-/* rpc_call_suspend() of a call that a limit holds back.  Its own queue bounds
- * their number. */
-void rpc_call_hold_back(struct rpc_call *call, rpc_cancel_fn *cancel);
-/* Takes it from the list: it is the caller's, who lets it go or sends it
- * back. */
-void rpc_call_unlist(struct rpc_call *call);
-/* A worker runs its step again.  Nothing was done for it meanwhile. */
-void rpc_call_let_go(struct rpc_call *call);
 void rpc_suspended_init(struct rpc_suspended *s);
 /* No call is suspended. */
 void rpc_suspended_fini(struct rpc_suspended *s);

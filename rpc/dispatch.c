@@ -310,7 +310,7 @@ static void init_call(struct rpc_server *server, struct msg *m,
 	call->timed = false;
 	priv->class = NULL;
 	priv->in_drc = false;
-	priv->resumed = false;
+	priv->wait = RPC_WAIT_NONE;
 	priv->tapped = false;
 	priv->limited.limit = NULL;
 	priv->turn.state = RPC_TURN_NONE;

@@ -19,8 +19,8 @@
  * that it takes or waits until its end.  Who takes a waiting call out of its
  * client's queue owns the call.
  *
- * Locks: that of the thread, then a limit's.  Neither is held while a call is
- * suspended, resumed or sent back.
+ * Locks: that of the thread, then a limit's.  Neither is held while a call
+ * leaves its thread, goes on or is sent back.
  */
 #include "rpc/limit_priv.h"
 
@@ -43,6 +43,8 @@ STAT(rpc_limit_full, "calls answered JUKEBOX because too many of their client "
      "waited for a limit");
 STAT(rpc_limit_memory, "calls answered JUKEBOX because other clients needed "
      "the memory that they held while they waited for a limit");
+
+static const char reason[] = "limit";
 
 /* A look of the thread at waiting calls: it lets them go as the buckets say,
  * asks all of them again, or lets all go. */
@@ -80,27 +82,6 @@ static void count_held(const struct rpc_slot *slot)
 		account_add_held(&client->account, ns);
 }
 
-/* With the lock of the list of suspended calls. */
-static bool cancel_held(struct rpc_call *call)
-{
-	struct rpc_slot *slot = rpc_slot_of(call);
-	struct rpc_limit *l = slot->priv.limited.limit;
-	bool waits;
-
-	mutex_lock(&l->lock);
-	waits = slot->priv.limited.waits;
-	if (waits) {
-		limit_dequeue(l, slot);
-		limit_forget(slot);
-	}
-	mutex_unlock(&l->lock);
-	if (!waits)
-		return false;
-	count_held(slot);
-	rpc_limit_put(l);
-	return true;
-}
-
 static int hold_back(struct rpc_slot *slot, struct rpc_limit *l)
 {
 	struct limit_client *c = slot->priv.limited.client;
@@ -108,7 +89,7 @@ static int hold_back(struct rpc_slot *slot, struct rpc_limit *l)
 	uint64_t now = clock_ns(), wait;
 
 	stat_inc(rpc_limited);
-	rpc_call_hold_back(&slot->call, cancel_held);
+	rpc_call_wait(&slot->call, reason, rpc_this_step(&slot->call));
 	mutex_lock(&l->lock);
 	wait = limit_wait(&l->ops, &l->bytes, now);
 	l->contended |= wait > 0;
@@ -142,7 +123,6 @@ int rpc_call_limit(struct rpc_call *call, struct rpc_limit *l,
 	full = !passes && c->nwaiting >= MAX_WAITING;
 	if (!full) {
 		w->limit = l;
-		w->waits = false;
 		c->users++;
 		ref_get(&l->ref);
 	}
@@ -255,13 +235,11 @@ static struct rpc_slot *take_holder(struct rpc_limit *l)
 	return NULL;
 }
 
-/* The call was taken from its queue: it belongs to this thread alone once it is
- * also removed from the list of suspended calls. */
-static void unlist(struct rpc_slot *slot, bool passed)
+/* The call was taken from its queue, and is this thread's. */
+static void end_hold(struct rpc_slot *slot, bool passed)
 {
 	struct rpc_limit *l = slot->priv.limited.limit;
 
-	rpc_call_unlist(&slot->call);
 	count_held(slot);
 	if (passed)
 		return;
@@ -282,7 +260,7 @@ static void give_memory(struct rpc_limit *l)
 		mutex_unlock(&l->lock);
 		if (!slot)
 			return;
-		unlist(slot, false);
+		end_hold(slot, false);
 		stat_inc(rpc_limit_memory);
 		rpc_call_send_back(slot, true);
 	}
@@ -316,8 +294,8 @@ static void let_all_go(struct cds_list_head *taken, bool passed)
 	cds_list_for_each_safe(link, next, taken) {
 		struct rpc_slot *slot = limit_slot(link);
 
-		unlist(slot, passed);
-		rpc_call_let_go(&slot->call);
+		end_hold(slot, passed);
+		rpc_call_go_on(slot, reason, RPC_WAIT_NONE);
 	}
 }
 
@@ -468,4 +446,38 @@ void rpc_limits_let_go(struct rpc_server *server, const struct in6_addr *host)
 	}
 	mutex_unlock(&limits->lock);
 	let_all_go(&taken, true);
+}
+
+/* With the lock. */
+static void walk_limit(struct rpc_limit *l, rpc_waiting_fn *fn, void *arg,
+		       struct cds_list_head *taken)
+{
+	struct limit_client *c, *next_client;
+	struct rpc_slot *slot, *next;
+
+	cds_list_for_each_entry_safe(c, next_client, &l->turns, turn)
+		cds_list_for_each_entry_safe(slot, next, &c->calls,
+					     priv.limited.link)
+			if (fn(slot, reason, arg)) {
+				limit_dequeue(l, slot);
+				cds_list_add_tail(&slot->priv.limited.link,
+						  taken);
+			}
+}
+
+void rpc_limits_walk(struct rpc_limits *limits, rpc_waiting_fn *fn, void *arg)
+{
+	struct cds_list_head *link, *next;
+	struct rpc_limit *l;
+	CDS_LIST_HEAD(taken);
+
+	mutex_lock(&limits->lock);
+	cds_list_for_each_entry(l, &limits->all, link) {
+		mutex_lock(&l->lock);
+		walk_limit(l, fn, arg, &taken);
+		mutex_unlock(&l->lock);
+	}
+	mutex_unlock(&limits->lock);
+	cds_list_for_each_safe(link, next, &taken)
+		end_hold(limit_slot(link), false);
 }

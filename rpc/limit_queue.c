@@ -162,7 +162,6 @@ void limit_enqueue(struct rpc_limit *l, struct rpc_slot *slot)
 	struct limit_client *c = w->client;
 	bool is_first = cds_list_empty(&c->calls);
 
-	w->waits = true;
 	cds_list_add_tail(&w->link, &c->calls);
 	l->nholding += slot->call.msg->in_pool;
 	if (!is_first)
@@ -177,7 +176,6 @@ void limit_dequeue(struct rpc_limit *l, struct rpc_slot *slot)
 	struct rpc_limited *w = &slot->priv.limited;
 	struct limit_client *c = w->client;
 
-	w->waits = false;
 	cds_list_del(&w->link);
 	l->nholding -= slot->call.msg->in_pool;
 	c->nwaiting--;

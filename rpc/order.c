@@ -88,7 +88,7 @@ static void begin_wait(struct rpc_turn *t)
 	if (unlikely(slot->call.timed))
 		rpc_times_leave(slot);
 	slot->priv.since = clock_ns();
-	slot->priv.seen = false;
+	slot->priv.wait = RPC_WAITS;
 	t->state = RPC_TURN_WAITS;
 }
 
@@ -189,6 +189,7 @@ void rpc_order_end(struct rpc_slot *slot)
 	PROBE(call_resumed, slot->call.msg);
 	if (unlikely(slot->priv.tapped))
 		rpc_times_go_on(slot, reason);
+	slot->priv.wait = RPC_WAIT_NONE;
 	rpc_call_start(slot);
 }
 
@@ -213,7 +214,7 @@ void rpc_order_inherit(struct rpc_slot *slot, struct rpc_slot *heir)
 	mutex_unlock(&o->lock);
 }
 
-void rpc_order_walk(struct rpc_order *o, rpc_order_fn *fn, void *arg)
+void rpc_order_walk(struct rpc_order *o, rpc_waiting_fn *fn, void *arg)
 {
 	struct rpc_turn *first, *t;
 

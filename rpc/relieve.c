@@ -35,7 +35,7 @@ static bool holds_shared(struct work_item *item, void *arg)
 
 	/* A job lies in another's memory.  The operation of a resumed call is
 	 * done, and its client must hear of that. */
-	return !item->is_job && !slot->priv.resumed &&
+	return !item->is_job && slot->priv.wait != RPC_WAIT_OVER &&
 	       rpc_call_obstructs(slot, *is_short);
 }
 

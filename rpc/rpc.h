@@ -48,8 +48,7 @@ struct work_item;
  *	RPC_DONE	the results are complete: skips the steps that are left
  *	RPC_PENDING	the call was given away, as the last act: another
  *			thread might have answered it by now.  The next step
- *			follows there; after rpc_call_suspend() and
- *			rpc_call_move_step(), the same one
+ *			follows there, or first what the step named for that
  *	-EAGAIN		the step would wait, and call->may_wait is false: a
  *			worker runs it again.  It has had no effect, or has
  *			noted in the call how far it came
@@ -240,14 +239,19 @@ static inline struct rpc_call *rpc_state_call(void *state)
 /* A step: the steps after it need a worker. */
 int rpc_need_worker(struct rpc_call *call);
 
+/* The step that runs, also where it goes on after it was left. */
+static inline rpc_step_fn *rpc_this_step(const struct rpc_call *call)
+{
+	return call->step[-1];
+}
+
 /*
- * For a step to return at its end, when it learned that the rest of the call
- * belongs in another share: 0 if leave() names the share that the call is in,
- * else RPC_PENDING.
+ * For a step to return, when it learned that the rest of the call belongs in
+ * another share: 0 if leave() names the share that the call is in, and the step
+ * goes on; else RPC_PENDING.  There @then runs in place of the rest of this
+ * step; NULL: nothing is left of it.
  */
-int rpc_call_move(struct rpc_call *call);
-/* The same in the midst of a step: that runs again in the other share. */
-int rpc_call_move_step(struct rpc_call *call);
+int rpc_call_move(struct rpc_call *call, rpc_step_fn *then);
 
 /*
  * Asks the holder of a suspended call to forget it.  True: the holder never
@@ -262,13 +266,14 @@ typedef bool rpc_cancel_fn(struct rpc_call *call);
  * A step calls it before it gives the call to a holder, which completes later
  * what the step began; then the step returns RPC_PENDING.  Until it is resumed
  * the call is listed with the reason @why, a literal.  @cancel may be NULL, and
- * may be called before this returns.  False: too many calls are suspended, and
- * the step has to wait itself, or to answer -EAGAIN on a poller.
+ * may be called before this returns.  When the call is resumed, @then runs as a
+ * step, in place of the rest of this one.  False: too many calls are suspended,
+ * and the step has to wait itself, or to answer -EAGAIN on a poller.
  */
 bool rpc_call_suspend(struct rpc_call *call, const char *why,
-		      rpc_cancel_fn *cancel);
-/* A worker runs the step that suspended the call again.  The holder calls it
- * once, perhaps before the step has returned.  Any thread; doesn't wait. */
+		      rpc_cancel_fn *cancel, rpc_step_fn *then);
+/* A worker goes on with the call.  The holder calls it once, perhaps before the
+ * step has returned.  Any thread; doesn't wait. */
 void rpc_call_resume(struct rpc_call *call);
 
 /*

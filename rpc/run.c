@@ -6,7 +6,7 @@
  * -EAGAIN; the call goes to a worker of the share that its program names, and
  * goes on with this step there.  A step that has to wait for a buffer gives the
  * call to the pool, which gives it to a worker, for the next step.  A step that
- * suspends its call (suspend.c) runs again when the call is resumed.
+ * suspends its call (suspend.c) names the function that goes on in its place.
  *
  * Ownership: giving a call away is a thread's last act on it.  The next owner
  * may run it, answer it, and use its memory for another call before
@@ -16,6 +16,7 @@
 
 #include <errno.h>
 
+#include "lib/clock.h"
 #include "lib/log.h"
 #include "lib/probe.h"
 #include "lib/rcu.h"
@@ -43,23 +44,37 @@ struct work_class *rpc_call_leave(struct rpc_call *call)
 	return class ? class : work_pool_common(call->server->work);
 }
 
-static void run_on_worker(struct work_item *item)
-{
-	struct rpc_slot *slot = container_of(item, struct rpc_slot, priv.work);
+static void run_on_worker(struct work_item *item);
 
-	PROBE(call_started, slot->call.msg);
-	slot->call.may_wait = true;
-	slot->priv.resumed = false;
-	rpc_call_run(slot);
-}
-
-void rpc_call_queue(struct rpc_slot *slot, struct work_class *class)
+void rpc_call_queue(struct rpc_slot *slot, struct work_class *class,
+		    rpc_step_fn *then)
 {
 	PROBE(call_queued, slot->call.msg, class);
 	slot->priv.class = class;
+	slot->priv.then = then;
 	slot->priv.work.run = run_on_worker;
 	slot->priv.work.client = work_client(rpc_call_peer(&slot->call));
 	work_submit(class, &slot->priv.work);
+}
+
+void rpc_call_wait(struct rpc_call *call, const char *why, rpc_step_fn *then)
+{
+	struct rpc_call_priv *priv = &rpc_slot_of(call)->priv;
+
+	PROBE(call_suspended, call->msg, why);
+	priv->class = rpc_call_leave(call);
+	priv->then = then;
+	priv->since = clock_ns();
+	priv->wait = RPC_WAITS;
+}
+
+void rpc_call_go_on(struct rpc_slot *slot, const char *why, enum rpc_wait wait)
+{
+	PROBE(call_resumed, slot->call.msg);
+	if (unlikely(slot->priv.tapped))
+		rpc_times_go_on(slot, why);
+	slot->priv.wait = wait;
+	rpc_call_queue(slot, slot->priv.class, slot->priv.then);
 }
 
 int rpc_need_worker(struct rpc_call *call)
@@ -67,26 +82,15 @@ int rpc_need_worker(struct rpc_call *call)
 	return call->may_wait ? 0 : -EAGAIN;
 }
 
-int rpc_call_move(struct rpc_call *call)
+int rpc_call_move(struct rpc_call *call, rpc_step_fn *then)
 {
 	struct rpc_slot *slot = rpc_slot_of(call);
 	struct work_class *class = rpc_call_leave(call);
 
 	if (class == slot->priv.class)
 		return 0;
-	rpc_call_queue(slot, class);
+	rpc_call_queue(slot, class, then);
 	return RPC_PENDING;
-}
-
-int rpc_call_move_step(struct rpc_call *call)
-{
-	int n;
-
-	call->step--;
-	n = rpc_call_move(call);
-	if (n == 0)
-		call->step++;
-	return n;
 }
 
 /* Called by the thread that gave a buffer back. */
@@ -98,7 +102,7 @@ static void buffer_ready(struct pool_request *r, struct buf *b)
 	if (unlikely(slot->priv.tapped))
 		rpc_times_go_on(slot, "payload buffer");
 	slot->priv.body = b;
-	rpc_call_queue(slot, slot->priv.class);
+	rpc_call_queue(slot, slot->priv.class, NULL);
 }
 
 int rpc_body_get(struct rpc_call *call, size_t size)
@@ -191,21 +195,24 @@ static void run_finish(struct rpc_slot *slot, int err)
 		run_fail(slot);
 }
 
-void rpc_call_run(struct rpc_slot *slot)
+/* Runs @then, unless it is NULL, and the next steps. */
+__attribute__((always_inline))
+static inline void run_from(struct rpc_slot *slot, rpc_step_fn *then)
 {
 	struct rpc_call *call = &slot->call;
-	int n = 0;
+	int n;
 
 	if (unlikely(slot->priv.tapped))
 		rpc_times_run(slot);
+	n = then ? then(call) : 0;
 	while (n == 0 && *call->step)
 		n = (*call->step++)(call);
 	if (n == RPC_PENDING)
 		return;
 	if (n == -EAGAIN && !call->may_wait) {
-		call->step--;
 		stat_inc(rpc_would_block);
-		rpc_call_queue(slot, rpc_call_leave(call));
+		rpc_call_queue(slot, rpc_call_leave(call),
+			       rpc_this_step(call));
 		return;
 	}
 	if (!slot->priv.class) {
@@ -214,6 +221,21 @@ void rpc_call_run(struct rpc_slot *slot)
 			loop_spin_next();
 	}
 	run_finish(slot, MIN(n, 0));
+}
+
+void rpc_call_run(struct rpc_slot *slot)
+{
+	run_from(slot, NULL);
+}
+
+static void run_on_worker(struct work_item *item)
+{
+	struct rpc_slot *slot = container_of(item, struct rpc_slot, priv.work);
+
+	PROBE(call_started, slot->call.msg);
+	slot->call.may_wait = true;
+	slot->priv.wait = RPC_WAIT_NONE;
+	run_from(slot, slot->priv.then);
 }
 
 void rpc_call_send_back(struct rpc_slot *slot, bool answer)

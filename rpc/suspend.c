@@ -4,9 +4,10 @@
  *
  * Operation: a step suspends its call before it gives it to its new holder, say
  * a library that completes an operation later.  The holder resumes it, and a
- * worker of the call's share runs the same step again, which finds the result.
- * All suspended calls are in one list, which the operator can see and whose
- * length is bounded.
+ * worker of the call's share runs the function that the step named for that,
+ * and then the next steps.  All suspended calls are in one list, whose length
+ * is bounded.  Calls above a limit (limit.c) and calls that wait for their turn
+ * (order.c) are in queues there, and are asked for: the operator sees all.
  *
  * A call is cancelled, where its holder can, when its connection is gone, or
  * when it was suspended for long and holds what other calls need.
@@ -38,29 +39,10 @@ void rpc_suspended_fini(struct rpc_suspended *s)
 	pthread_mutex_destroy(&s->lock);
 }
 
-/* The caller counted it. */
-static void suspend(struct rpc_call *call, const char *why,
-		    rpc_cancel_fn *cancel, bool by_limit)
+bool rpc_call_suspend(struct rpc_call *call, const char *why,
+		      rpc_cancel_fn *cancel, rpc_step_fn *then)
 {
 	struct rpc_call_priv *priv = &rpc_slot_of(call)->priv;
-	struct rpc_suspended *s = &call->server->suspended;
-
-	PROBE(call_suspended, call->msg, why);
-	call->step--;
-	priv->class = rpc_call_leave(call);
-	priv->why = why;
-	priv->cancel = cancel;
-	priv->since = clock_ns();
-	priv->seen = false;
-	priv->by_limit = by_limit;
-	mutex_lock(&s->lock);
-	cds_list_add_tail(&priv->suspended, &s->calls);
-	mutex_unlock(&s->lock);
-}
-
-bool rpc_call_suspend(struct rpc_call *call, const char *why,
-		      rpc_cancel_fn *cancel)
-{
 	struct rpc_suspended *s = &call->server->suspended;
 	bool full;
 
@@ -73,13 +55,13 @@ bool rpc_call_suspend(struct rpc_call *call, const char *why,
 		return false;
 	}
 	stat_inc(rpc_suspended);
-	suspend(call, why, cancel, false);
+	rpc_call_wait(call, why, then);
+	priv->why = why;
+	priv->cancel = cancel;
+	mutex_lock(&s->lock);
+	cds_list_add_tail(&priv->suspended, &s->calls);
+	mutex_unlock(&s->lock);
 	return true;
-}
-
-void rpc_call_hold_back(struct rpc_call *call, rpc_cancel_fn *cancel)
-{
-	suspend(call, "limit", cancel, true);
 }
 
 /* With the lock held. */
@@ -87,36 +69,18 @@ static void suspended_unlist(struct rpc_suspended *s,
 			     struct rpc_call_priv *priv)
 {
 	cds_list_del(&priv->suspended);
-	s->n -= !priv->by_limit;
-}
-
-void rpc_call_unlist(struct rpc_call *call)
-{
-	struct rpc_suspended *s = &call->server->suspended;
-
-	mutex_lock(&s->lock);
-	suspended_unlist(s, &rpc_slot_of(call)->priv);
-	mutex_unlock(&s->lock);
-}
-
-static void go_on(struct rpc_slot *slot, bool done)
-{
-	PROBE(call_resumed, slot->call.msg);
-	if (unlikely(slot->priv.tapped))
-		rpc_times_go_on(slot, slot->priv.why);
-	slot->priv.resumed = done;
-	rpc_call_queue(slot, slot->priv.class);
+	s->n--;
 }
 
 void rpc_call_resume(struct rpc_call *call)
 {
-	rpc_call_unlist(call);
-	go_on(rpc_slot_of(call), true);
-}
+	struct rpc_suspended *s = &call->server->suspended;
+	struct rpc_slot *slot = rpc_slot_of(call);
 
-void rpc_call_let_go(struct rpc_call *call)
-{
-	go_on(rpc_slot_of(call), false);
+	mutex_lock(&s->lock);
+	suspended_unlist(s, &slot->priv);
+	mutex_unlock(&s->lock);
+	rpc_call_go_on(slot, slot->priv.why, RPC_WAIT_OVER);
 }
 
 static bool is_gone(const struct xprt *x)
@@ -147,9 +111,10 @@ bool rpc_call_obstructs(const struct rpc_slot *slot, bool is_short)
 static bool hangs_in_the_way(struct rpc_slot *slot, bool is_short)
 {
 	struct rpc_call_priv *priv = &slot->priv;
-	bool hung = priv->seen && rpc_call_obstructs(slot, is_short);
+	bool hung = priv->wait == RPC_WAITS_LONG &&
+		    rpc_call_obstructs(slot, is_short);
 
-	priv->seen = true;
+	priv->wait = RPC_WAITS_LONG;
 	return hung;
 }
 
@@ -188,6 +153,16 @@ static bool take_turn_back(struct rpc_slot *slot, const char *why, void *arg)
 	return true;
 }
 
+static bool take_limited_back(struct rpc_slot *slot, const char *why, void *arg)
+{
+	struct taken *t = arg;
+
+	if (!is_in_the_way(slot, t->is_short))
+		return false;
+	cds_list_add_tail(&slot->priv.suspended, &t->calls);
+	return true;
+}
+
 void rpc_suspended_relieve(struct rpc_server *server, bool is_short)
 {
 	struct rpc_suspended *s = &server->suspended;
@@ -196,6 +171,7 @@ void rpc_suspended_relieve(struct rpc_server *server, bool is_short)
 
 	CDS_INIT_LIST_HEAD(&taken.calls);
 	rpc_order_walk(&server->order, take_turn_back, &taken);
+	rpc_limits_walk(&server->limits, take_limited_back, &taken);
 	mutex_lock(&s->lock);
 	cds_list_for_each_entry_safe(priv, next, &s->calls, suspended) {
 		struct rpc_slot *slot = container_of(priv, struct rpc_slot,
@@ -241,4 +217,5 @@ void rpc_server_walk_suspended(struct rpc_server *server,
 			     priv->why, &w);
 	mutex_unlock(&s->lock);
 	rpc_order_walk(&server->order, show_waiting, &w);
+	rpc_limits_walk(&server->limits, show_waiting, &w);
 }

@@ -47,7 +47,7 @@ static int begin_path(struct rpc_call *call)
 
 	if (err < 0)
 		return err;
-	return call->may_wait ? rpc_call_move(call) : 0;
+	return call->may_wait ? rpc_call_move(call, NULL) : 0;
 }
 
 static struct work_class *leave_quota(struct rpc_call *call)
@@ -103,7 +103,7 @@ static int get_quota(struct rpc_call *call)
 	int err;
 
 	while ((err = walk_to(&client, a->path, w, &node)) == WALK_MOVES) {
-		err = rpc_call_move_step(call);
+		err = rpc_call_move(call, get_quota);
 		if (err != 0)
 			return err;
 	}

@@ -120,9 +120,9 @@ NEVER(int, export_caller_counted, struct export_table *t,
 NEVER(void, export_caller_put, const struct vfs_cred *c)
 NEVER(bool, export_is_current, struct export_table *t,
       const struct export_tree *e)
-NEVER(int, rpc_call_move, struct rpc_call *c)
+NEVER(int, rpc_call_move, struct rpc_call *c, rpc_step_fn *then)
 NEVER(bool, rpc_call_suspend, struct rpc_call *c, const char *why,
-      rpc_cancel_fn *cancel)
+      rpc_cancel_fn *cancel, rpc_step_fn *then)
 NEVER(void, rpc_call_resume, struct rpc_call *c)
 
 /* ---- the state of the model, and the table */

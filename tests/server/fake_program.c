@@ -317,7 +317,7 @@ static int do_late(struct rpc_call *call)
 	struct res *res = rpc_res(call);
 
 	if (state->tried++ == 0 &&
-	    rpc_call_suspend(call, "the test", cancel_late)) {
+	    rpc_call_suspend(call, "the test", cancel_late, do_late)) {
 		mutex_lock(&test_late.lock);
 		test_late.calls[test_late.n++] = call;
 		mutex_unlock(&test_late.lock);

@@ -58,15 +58,18 @@ static bool forget(struct rpc_call *call)
 	return found;
 }
 
+static int go_on(struct rpc_call *call)
+{
+	return 0;
+}
+
 static int wait_if_held(struct rpc_call *call)
 {
 	const struct wish *w = rpc_args(call);
-	bool *waited = rpc_state(call);
 
-	if (!w->held || *waited)
+	if (!w->held)
 		return 0;
-	*waited = true;
-	ck_assert(rpc_call_suspend(call, "the test", forget));
+	ck_assert(rpc_call_suspend(call, "the test", forget, go_on));
 	mutex_lock(&lock);
 	held[nheld++] = call;
 	mutex_unlock(&lock);
@@ -97,7 +100,7 @@ static void put_result(struct xdr_out *x, const void *res)
 	.name = n, .decode = get_wish, .encode = put_result, .end = end, \
 	.steps = { wait_if_held, rpc_need_worker, take_effect }, \
 	.args_size = sizeof(struct wish), .res_size = 4, \
-	.state_zeroed = sizeof(bool), .flags = RPC_PROC_ORDERED | (fl), \
+	.flags = RPC_PROC_ORDERED | (fl), \
 }
 
 static const struct rpc_proc procs[] = {

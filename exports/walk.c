@@ -2,6 +2,7 @@
 #include "exports/walk.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "lib/util.h"
@@ -23,6 +24,16 @@ int walk_path(struct xdr_view path, char out[WALK_PATH_MAX + 1])
 	return 0;
 }
 
+/* Copies the path that @w follows: the client's @path, or a link's. */
+static int walk_text(const struct walk *w, struct xdr_view path,
+		   char out[WALK_PATH_MAX + 1])
+{
+	if (w->path)
+		path = (struct xdr_view){ (const uint8_t *)w->path,
+					  (uint32_t)strlen(w->path) };
+	return walk_path(path, out);
+}
+
 int walk_begin(const struct walk_client *c, struct xdr_view path,
 	       struct walk *w)
 {
@@ -31,12 +42,15 @@ int walk_begin(const struct walk_client *c, struct xdr_view path,
 	const char *rest;
 	int err;
 
-	err = walk_path(path, text);
+	err = walk_text(w, path, text);
 	if (err < 0)
 		return err;
 	err = (c->may_wait ?		/* in the share for that */
 	       export_reach_path : export_find_path)(c->exports, text, c->peer,
 			c->any_port, &exp, &w->opts, &rest);
+	/* A client learns nothing of paths that are not exported. */
+	if (err == -ENOENT && w->path)
+		err = -EACCES;
 	if (err < 0)
 		return err;
 	err = export_caller_counted(c->exports, &w->opts, &c->who, c->may_wait,
@@ -66,8 +80,21 @@ static void step_to(struct way *w, struct vfs_node *n)
 	w->node = n;
 }
 
+/* The link's @text leads out of the export: to one that the client can mount by
+ * that path, or to none. */
+static int leave_by_link(struct way *w, const char *text)
+{
+	char *path;
+
+	if (asprintf(&path, "%s/%s", text, w->left) < 0)
+		return -ENOMEM;
+	free(w->to->path);
+	w->to->path = path;
+	return WALK_MOVES;
+}
+
 /* A link's @text comes before what is left.  An absolute one is a path of the
- * server, and has to lie in the export's. */
+ * server. */
 static int enter_link(struct way *w, const char *text)
 {
 	char next[sizeof(w->text)];
@@ -78,7 +105,7 @@ static int enter_link(struct way *w, const char *text)
 		skip -= w->to->exp->path[skip - 1] == '/';
 		if (strncmp(text, w->to->exp->path, skip) != 0 ||
 		    (text[skip] != '/' && text[skip] != '\0'))
-			return -EACCES;
+			return leave_by_link(w, text);
 		text += skip;
 		vfs_node_get(w->root);
 		step_to(w, w->root);
@@ -284,7 +311,7 @@ static int take_up(struct way *w, struct xdr_view path)
 	char text[WALK_PATH_MAX + 1];
 	int err;
 
-	err = walk_path(path, text);
+	err = walk_text(to, path, text);
 	if (err == 0)
 		err = to->exp->fs->ops->root(to->exp->fs, &w->root);
 	if (err < 0)
@@ -305,8 +332,13 @@ int walk_to(const struct walk_client *c, struct xdr_view path, struct walk *w,
 	    struct vfs_node **out)
 {
 	struct way way = { .c = c, .to = w, .left = way.text };
+	bool left;
 	int err;
 
+	if (!w->exp) {			/* a link led out of the one before */
+		err = walk_begin(c, path, w);
+		return err < 0 ? err : WALK_MOVES;
+	}
 	if (w->at.path) {
 		err = open_child(c, w);
 		leave_export(w);
@@ -316,12 +348,18 @@ int walk_to(const struct walk_client *c, struct xdr_view path, struct walk *w,
 	if (err < 0)
 		return err;
 	err = walk_all(&way);
+	left = err == WALK_MOVES && !w->left && !w->at.path;
 	vfs_node_put(way.root);
 	if (err == 0)
 		*out = way.node;
 	else
 		vfs_node_put(way.node);
 	leave_export(w);
+	if (left) {
+		export_caller_put(&w->cred);
+		export_put(w->exp);
+		w->exp = NULL;
+	}
 	return err;
 }
 
@@ -332,6 +370,7 @@ bool walk_opens(const struct walk *w)
 
 void walk_end(struct walk *w)
 {
+	free(w->path);
 	if (!w->exp)
 		return;
 	vfs_node_put(w->covered);

@@ -37,6 +37,9 @@ struct walk {
 	uint32_t	    rest;	/* in the path: what is below the export
 					 * that walk_begin() found */
 	unsigned	    links;	/* followed */
+	char		   *path;	/* owned: the whole path, instead of the
+					 * client's, since a link led out of
+					 * the export to it */
 	char		   *left;	/* owned: the rest of it, instead, once
 					 * it led out of that export */
 	/* Where it leads to a file system that is not open: */

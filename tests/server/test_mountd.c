@@ -262,6 +262,28 @@ TEST(no_symbolic_link_leads_out_of_the_export)
 	ck_assert_int_eq(mnt("/mem/link/../.."), MNT3ERR_ACCES);
 }
 
+/* As the kernel's server: a client can mount them by their paths, too. */
+TEST(a_symbolic_link_leads_into_another_export)
+{
+	nfs_fh3 other;
+
+	ck_assert_int_eq(mnt("/everyone"), MNT3_OK);
+	other = got;
+	other.data.data_val = malloc(got.data.data_len);
+	memcpy(other.data.data_val, got.data.data_val, got.data.data_len);
+	nfs_make_link(top, "out", "/everyone");
+	nfs_make_link(top, "outer", "out/");
+	nfs_make_link(top, "ring", "/everyone/../mem/ring");
+	ck_assert_int_eq(mnt("/mem/out"), MNT3_OK);
+	ck_assert(nfs_same_fh(got, other));
+	ck_assert_int_eq(mnt("/mem/outer/."), MNT3_OK);
+	ck_assert(nfs_same_fh(got, other));
+	ck_assert_int_eq(mnt("/mem/out/none"), MNT3ERR_NOENT);
+	ck_assert_int_eq(mnt("/mem/out/.."), MNT3ERR_ACCES);
+	ck_assert_int_eq(mnt("/mem/ring"), MNT3ERR_ACCES);
+	free(other.data.data_val);
+}
+
 TEST(the_caller_must_be_let_through)
 {
 	SETATTR3args a = { .object = dir };

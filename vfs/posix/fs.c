@@ -63,6 +63,22 @@ static bool has_openat2(int fd)
 	return fd >= 0;
 }
 
+/* A profile of a container that is older than the system call has it say EPERM,
+ * as if no one might do anything. */
+static int learn_access(struct posix_fs *fs, const struct vfs_config *config,
+			int fd)
+{
+	fs->no_faccessat2 = syscall(SYS_faccessat2, fd, "", F_OK,
+				    AT_EACCESS | AT_EMPTY_PATH) < 0 &&
+			    (errno == EPERM || errno == ENOSYS);
+	if (!fs->no_faccessat2 || !fs->privileged)
+		return 0;
+	return vfs_fail(config, "this system refuses the call faccessat2, by "
+			"which the server learns what its users may do: %s; "
+			"the seccomp profile of a container may be too old",
+			strerror(errno));
+}
+
 /* Refuses pseudo file systems, with -EINVAL. */
 static int learn_kind(struct posix_fs *fs, const struct vfs_config *config,
 		      const struct statfs *sf)
@@ -138,6 +154,8 @@ static int fs_learn(struct posix_fs *fs, const struct vfs_config *config,
 	fs->no_nlink = st.st_nlink == 0;
 	fs->privileged = posix_cred_probe();
 	err = learn_kind(fs, config, &sf);
+	if (err == 0)
+		err = learn_access(fs, config, fd);
 	if (err < 0)
 		return err;
 	fs->no_openat2 = !has_openat2(fd);
@@ -277,12 +295,19 @@ static void close_mount(struct posix_fs *fs)
 	fds_count(FDS_FILES, -1);
 }
 
+static bool may_as_server(const struct posix_fs *fs, const char *path, int how)
+{
+	return fs->no_faccessat2 ? access(path, how) == 0 :
+	       faccessat(AT_FDCWD, path, how, AT_EACCESS) == 0;
+}
+
 /* Warns of a directory that its clients will be refused, before they find out.
  * Serves it all the same: a directory below it may be open to them. */
-static void warn_closed(const struct vfs_config *config)
+static void warn_closed(const struct posix_fs *fs,
+			const struct vfs_config *config)
 {
-	bool search = faccessat(AT_FDCWD, config->path, X_OK, AT_EACCESS) == 0;
-	bool list = faccessat(AT_FDCWD, config->path, R_OK, AT_EACCESS) == 0;
+	bool search = may_as_server(fs, config->path, X_OK);
+	bool list = may_as_server(fs, config->path, R_OK);
 
 	if (search && list)
 		return;
@@ -397,7 +422,7 @@ static int posix_mount(const struct vfs_config *config, struct vfs_fs **out)
 	err = fs_make_root(fs, fd);
 	if (err < 0)
 		goto fail_cache;
-	warn_closed(config);
+	warn_closed(fs, config);
 	umask(0);	/* modes are the clients' to choose */
 	log_at(config->where ? LOG_LEVEL_INFO : LOG_LEVEL_DEBUG,
 	       "%s: %s, %s", config->path,

@@ -22,6 +22,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -147,10 +148,19 @@ static void perm_remember(struct posix_node *n, const struct vfs_cred *cred,
  * to be kept, since a remount ends that without a new ctime.  AT_EACCESS means
  * the file system ids here.
  */
-static int perm_ask(int fd, unsigned bit)
+static int perm_ask(const struct posix_fs *fs, int fd, unsigned bit)
 {
-	if (syscall(SYS_faccessat2, fd, "", (int)bit,
-		    AT_EACCESS | AT_EMPTY_PATH) == 0)
+	char path[32];
+	long rc;
+
+	if (likely(!fs->no_faccessat2)) {
+		rc = syscall(SYS_faccessat2, fd, "", (int)bit,
+			     AT_EACCESS | AT_EMPTY_PATH);
+	} else {
+		snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+		rc = syscall(SYS_faccessat, AT_FDCWD, path, (int)bit);
+	}
+	if (rc == 0)
 		return bit;
 	return errno == EACCES || errno == EPERM || errno == ETXTBSY ? 0 :
 	       -errno;
@@ -178,7 +188,7 @@ int posix_granted(const struct vfs_op *op, struct posix_node *n,
 	for (unsigned bit = 1; bit <= POSIX_R; bit <<= 1) {
 		if (!(want & ~known & bit))
 			continue;
-		err = perm_ask(n->fd, bit);
+		err = perm_ask(posix_fs_of(n), n->fd, bit);
 		if (err == -EROFS)
 			continue;
 		if (err < 0)

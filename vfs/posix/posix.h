@@ -129,6 +129,7 @@ struct posix_fs {
 	bool	btrfs;
 	bool	remote;			/* everything may block */
 	bool	no_openat2;
+	bool	no_faccessat2;		/* faccessat: not as another user */
 	bool	no_nlink;		/* st_nlink means nothing here */
 	bool	sync_names;		/* make changes of metadata durable */
 	_Atomic long lock_fds;		/* descriptors that hold locks */

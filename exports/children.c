@@ -356,6 +356,9 @@ static int child_adopt(struct children *c, struct export_tree *e,
 		child_use(child);
 		/* Pairs with the acquire in export_borrow(). */
 		atomic_store_explicit(&child->tree, e, memory_order_release);
+		/* An entry's own, which may be the mount of other children. */
+		if (e->id == e->top)
+			atomic_fetch_add(&c->table->late_mounts, 1);
 		free(o);
 		o = NULL;
 	}

@@ -104,6 +104,19 @@ int export_reach_path(struct export_table *t, const char *path,
 	return err == -EAGAIN ? -ETIMEDOUT : err;
 }
 
+/* True if @e, behind a symbolic link perhaps, is what is mounted at @at.  One
+ * that is not open counts by its mountpoint: to open it shows what it is. */
+static bool is_mount_of(struct export_table *t, const struct export *e,
+			const struct vfs_child *at)
+{
+	const struct export_tree *x = tree_of_export(t, e);
+
+	if (x && tree_is_mounted(x))
+		return at->mark && x->fs->mark == at->mark;
+	return e->mountpoint && !e->id_taken &&
+	       strcmp(e->mountpoint, at->path) == 0;
+}
+
 /* The entry of @at, by its path or, since a symbolic link may lead there, its
  * mount; or NULL.  In an RCU section. */
 static const struct export *find_mount(struct export_table *t,
@@ -112,15 +125,27 @@ static const struct export *find_mount(struct export_table *t,
 {
 	const struct export *e = export_set_find(set, at->path);
 
-	for (unsigned i = 0; !e && i < set->nentries; i++) {
-		const struct export_tree *x = tree_of_export(t,
-							     set->entries[i]);
-
-		if (at->mark && x && tree_is_mounted(x) &&
-		    x->fs->mark == at->mark)
+	for (unsigned i = 0; !e && i < set->nentries; i++)
+		if (is_mount_of(t, set->entries[i], at))
 			e = set->entries[i];
-	}
 	return e;
+}
+
+/* The child of that entry, if it has a mountpoint. */
+static struct child *child_of_mount(struct export_table *t,
+				    const struct vfs_child *at)
+{
+	const struct export_set *set;
+	const struct export *e;
+	struct child *child = NULL;
+
+	rcu_enter();
+	set = export_set_now(t);
+	e = set ? find_mount(t, set, at) : NULL;
+	if (e && e->mountpoint && !e->id_taken)
+		child = children_find(t->children, e->id);
+	rcu_exit();
+	return child;
 }
 
 /* The entry of @at's path, counted.  -ENOENT: there is none. */
@@ -173,7 +198,7 @@ int export_enter(struct export_table *t, const struct export_tree *from,
 
 	if (err == -EAGAIN) {
 		export_resolve(t, peer);
-		child = child_of_path(t, at->path);
+		child = child_of_mount(t, at);
 		err = child ? export_open_child(t, child, peer) : 0;
 		if (err == 0)
 			err = enter_entry(t, crosses, at, peer, any_port, out);

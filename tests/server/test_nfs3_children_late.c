@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Entries that are not open when a client comes to what they name: their rules
+ * hold all the same.  Needs a mount name space, as test_nfs3_children does.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tests/server/mount_space.h"
+#include "tests/server/nfs_names.h"
+#include "tests/unit/runner.h"
+
+static char state[64], exports_text[512];
+static struct harness_config config = {
+	.backend = &posix_vfs_ops, .state_dir = state, .exports = exports_text,
+};
+
+static void setup(void)
+{
+	char cmd[256];
+
+	snprintf(state, sizeof(state), "%s/state", space_base);
+	snprintf(cmd, sizeof(cmd), "cd %s && rm -rf e state && "
+		 "mkdir -p e/child state && ln -s child e/door", space_base);
+	ck_assert_int_eq(system(cmd), 0);
+	ck_assert_int_eq(mount("none", space_at("child"), "tmpfs", 0, NULL), 0);
+	ck_assert_int_eq(mkdir(space_at("child/sub"), 0755), 0);
+}
+
+static void teardown(void)
+{
+	nfs_teardown();
+	umount2(space_at("child"), MNT_DETACH);
+}
+
+/* The directory for writing, and "door", a link to @path below it, for reading
+ * while something is mounted on @mountpoint. */
+static void begin(const char *path, const char *mountpoint)
+{
+	snprintf(exports_text, sizeof(exports_text),
+		 "posix:%s/e 127.0.0.1(rw,insecure,no_root_squash,crossmnt)\n"
+		 "mem:/mem 127.0.0.1(rw,insecure)\n"
+		 "posix:%s/e/%s 127.0.0.1(ro,insecure,mountpoint=%s/e/%s)\n",
+		 space_base, space_base, path, space_base, mountpoint);
+	space_serve(&config);
+}
+
+static int change_child(const char *name)
+{
+	nfs_fh3 child;
+
+	ck_assert_int_eq(try_lookup(top, "child", &child), NFS3_OK);
+	return try_mkdir(&root, child, name);
+}
+
+TEST_CASE(.setup = setup, .teardown = teardown);
+
+TEST(the_entry_of_a_mountpoint_holds_before_it_was_opened_by_a_link)
+{
+	begin("door", "child");
+	ck_assert_int_eq(change_child("x"), NFS3ERR_ROFS);
+}
+
+TEST(an_entry_for_a_directory_there_takes_nothing_else)
+{
+	nfs_fh3 fh;
+
+	begin("door/sub", "child");
+	ck_assert_int_eq(change_child("x"), NFS3_OK);
+	ck_assert_int_eq(nfs_mnt(space_at("door/sub"), &fh), MNT3_OK);
+	ck_assert_int_eq(try_mkdir(&root, fh, "y"), NFS3ERR_ROFS);
+}
+
+/* Its mountpoint is spelled in another way, so only its file system shows what
+ * it is. */
+TEST(a_mountpoint_that_is_opened_later_by_a_link_takes_over)
+{
+	nfs_fh3 child, fh;
+
+	begin("door", "./child");
+	ck_assert_int_eq(try_lookup(top, "child", &child), NFS3_OK);
+	child = space_keep(child);
+	ck_assert_int_eq(change_child("x"), NFS3_OK);
+	ck_assert_int_eq(nfs_mnt(space_at("door"), &fh), MNT3_OK);
+	EVENTUALLY(space_status(child) == NFS3ERR_STALE);
+	ck_assert_int_eq(change_child("y"), NFS3ERR_ROFS);
+}
+
+int main(void)
+{
+	return space_run_tests();
+}

@@ -11,7 +11,6 @@
  * are not used any more.
  */
 #include "vfs/posix/cache.h"
-#include "vfs/posix/handle.h"
 
 #include <errno.h>
 #include <sys/sysmacros.h>

@@ -14,7 +14,6 @@
  */
 #include "vfs/posix/attr.h"
 #include "vfs/posix/cache.h"
-#include "vfs/posix/handle.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -5,9 +5,6 @@
 
 #include "vfs/posix/posix.h"
 
-/* The length of the inode number at the end of a 'k' handle. */
-#define POSIX_HANDLE_HINT	8
-
 /* The handle of the file that @fd is open on, whose stat is @st. */
 int  posix_handle_make(const struct posix_fs *fs, int fd,
 		       const struct stat *st, struct vfs_handle *h);
@@ -25,28 +22,6 @@ bool posix_handle_valid(const struct vfs_handle *h);
 /* The inode number in it; 0 for the root's. */
 uint64_t posix_handle_ino(const struct vfs_handle *h);
 void posix_handle_root(struct vfs_handle *h);
-static inline bool posix_handle_is_root(const struct vfs_handle *h)
-{
-	return h->len == 1 && h->data[0] == 'r';
-}
-
-/* Returns the length of the first part of @h, which names the file. */
-static inline uint32_t posix_handle_key(const struct vfs_handle *h)
-{
-	return h->data[0] == 'k' ? h->len - POSIX_HANDLE_HINT : h->len;
-}
-
-static inline uint64_t posix_handle_hash(const struct vfs_handle *h)
-{
-	return hash_bytes(h->data, posix_handle_key(h));
-}
-
-static inline bool posix_handle_same(const struct vfs_handle *a,
-				     const struct vfs_handle *b)
-{
-	return a->len == b->len &&
-	       memcmp(a->data, b->data, posix_handle_key(a)) == 0;
-}
 
 /* False: the file system at @fd has no handles that can be opened again. */
 bool posix_handle_can_be(int fd);

@@ -217,6 +217,34 @@ static inline bool posix_may_record(const struct vfs_op *op,
 	return !op->nonblock || (fs->ram && !fs->table);
 }
 
+/* ---- comparing handles (handle.h makes them) */
+
+/* The length of the inode number at the end of a 'k' handle. */
+#define POSIX_HANDLE_HINT	8
+
+static inline bool posix_handle_is_root(const struct vfs_handle *h)
+{
+	return h->len == 1 && h->data[0] == 'r';
+}
+
+/* Returns the length of the first part of @h, which names the file. */
+static inline uint32_t posix_handle_key(const struct vfs_handle *h)
+{
+	return h->data[0] == 'k' ? h->len - POSIX_HANDLE_HINT : h->len;
+}
+
+static inline uint64_t posix_handle_hash(const struct vfs_handle *h)
+{
+	return hash_bytes(h->data, posix_handle_key(h));
+}
+
+static inline bool posix_handle_same(const struct vfs_handle *a,
+				     const struct vfs_handle *b)
+{
+	return a->len == b->len &&
+	       memcmp(a->data, b->data, posix_handle_key(a)) == 0;
+}
+
 /* A name off the wire, terminated. */
 struct posix_name {
 	char s[VFS_NAME_MAX + 1];

@@ -10,7 +10,6 @@
  * whole seconds only, both times are needed, and a WRITE ends it; so does a
  * SETATTR of the times, but a client that sends one has got the answer.
  */
-#include "vfs/posix/handle.h"
 #include "vfs/posix/ops.h"
 
 #define SECONDS		0x7fffffff	/* what every file system can keep */

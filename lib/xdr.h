@@ -108,12 +108,19 @@ static inline uint32_t xdr_get_u32(struct xdr_in *x)
 }
 
 /* The word at @p, which is there. */
-static inline uint32_t xdr_word(const uint8_t *p)
+static inline uint32_t xdr_word(const void *p)
 {
 	uint32_t v;
 
 	memcpy(&v, p, 4);
 	return be32toh(v);
+}
+
+/* Puts a word at @p, where there is room. */
+static inline void xdr_set_word(void *p, uint32_t v)
+{
+	v = htobe32(v);
+	memcpy(p, &v, 4);
 }
 
 /* xdr_get_u32() for each, in this order; one check if all are in one place. */
@@ -230,10 +237,8 @@ static inline void xdr_put_u32(struct xdr_out *x, uint32_t v)
 {
 	uint8_t *p = xdr_reserve(x, 4);
 
-	if (likely(p != NULL)) {
-		v = htobe32(v);
-		memcpy(p, &v, 4);
-	}
+	if (likely(p != NULL))
+		xdr_set_word(p, v);
 }
 
 static inline void xdr_put_u64(struct xdr_out *x, uint64_t v)

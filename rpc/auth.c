@@ -109,10 +109,7 @@ enum rpc_auth_stat rpc_auth_verify(const struct rpc_flavor *const *flavors,
 
 static uint32_t head_word(const struct msg *m, unsigned at)
 {
-	uint32_t v;
-
-	memcpy(&v, m->head + at, 4);
-	return be32toh(v);
+	return xdr_word(m->head + at);
 }
 
 /* Puts the verifier in the place of AUTH_NONE's, and the rest around the

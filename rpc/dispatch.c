@@ -411,8 +411,7 @@ bool rpc_read_chunk_ok(struct xprt_sink *sink, const void *head,
 
 	if (position % 4 || position > len || position < 4)
 		return false;
-	memcpy(&item, (const uint8_t *)head + position - 4, 4);
-	item = be32toh(item);
+	item = xdr_word((const uint8_t *)head + position - 4);
 	return item <= MSG_MAX_TAKEN - 4 &&
 	       ends_with(server, head, position, item);
 }

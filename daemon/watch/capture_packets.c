@@ -9,6 +9,7 @@
 
 #include "lib/hash.h"
 #include "lib/util.h"
+#include "lib/xdr.h"
 #include "wire/record.h"
 
 #define IP4_LEN		20u
@@ -139,8 +140,7 @@ static uint8_t *put_be16(uint8_t *p, uint32_t v)
 
 static uint8_t *put_be32(uint8_t *p, uint32_t v)
 {
-	v = htobe32(v);
-	memcpy(p, &v, 4);
+	xdr_set_word(p, v);
 	return p + 4;
 }
 

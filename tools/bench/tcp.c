@@ -9,7 +9,6 @@
  */
 #include "tools/bench/bench.h"
 
-#include <endian.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -180,14 +179,12 @@ static int take_record(struct link *w, uint64_t now)
 {
 	struct xdr_in x;
 	struct slot *s;
-	uint32_t xid;
 	int err;
 
 	xdr_in_init(&x, w->in + w->start, w->whole);
 	if (w->whole < 4)
 		return -EBADMSG;
-	memcpy(&xid, w->in + w->start, 4);
-	s = load_find_slot(w->conn, be32toh(xid));
+	s = load_find_slot(w->conn, xdr_word(w->in + w->start));
 	if (!s)
 		return -EBADMSG;
 	err = load_reply(s, &x, now);

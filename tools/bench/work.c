@@ -2,7 +2,6 @@
 /* work - what a slot calls next, and what its reply must hold. */
 #include "tools/bench/bench.h"
 
-#include <endian.h>
 #include <errno.h>
 #include <string.h>
 
@@ -41,20 +40,14 @@ void load_call_init(struct target *t)
 	t->head_len = (uint32_t)xdr_out_len(&x);
 }
 
-static void patch(uint8_t *at, uint32_t v)
-{
-	v = htobe32(v);
-	memcpy(at, &v, 4);
-}
-
 static void put_head(const struct target *t, struct xdr_out *x, uint32_t xid,
 		     enum nfsc_kind kind)
 {
 	uint8_t *p = xdr_reserve(x, t->head_len);
 
 	memcpy(p, t->head, t->head_len);
-	patch(p + AT_XID, xid);
-	patch(p + AT_PROCEDURE, nfsc_procedure(kind));
+	xdr_set_word(p + AT_XID, xid);
+	xdr_set_word(p + AT_PROCEDURE, nfsc_procedure(kind));
 }
 
 /* ---- replies, after a status of NFS3_OK.  0 or -EBADMSG. */

@@ -20,7 +20,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <endian.h>
 #include <sys/random.h>
 
 #include "lib/clock.h"
@@ -110,10 +109,9 @@ static void put_back_call(struct back_slot *slot)
 {
 	struct rpcrdma_back *b = slot->b;
 	struct rpcrdma_back_call *call = slot->call;
-	uint32_t xid = htobe32(slot->xid);
 	struct xdr_out x;
 
-	memcpy(call->call, &xid, sizeof(xid));
+	xdr_set_word(call->call, slot->xid);
 	xdr_out_init(&x, slot->buf, b->conn->inline_size);
 	xdr_put_u32(&x, slot->xid);
 	xdr_put_u32(&x, RPCRDMA_VERSION);

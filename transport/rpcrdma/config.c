@@ -6,9 +6,6 @@
 #include "transport/rpcrdma/proto.h"
 
 #include <assert.h>
-#include <string.h>
-
-#include <endian.h>
 
 #include "lib/util.h"
 
@@ -24,13 +21,10 @@ void rpcrdma_config_call(uint8_t out[RPCRDMA_CONFIG_LEN], uint32_t xid,
 		CONFIG_VERSION, CONF_RDMA, 0, 0, 0, 0,
 		ours->call, ours->reply, ours->reads,
 	};
-	uint32_t word;
 
 	static_assert(sizeof(words) == RPCRDMA_CONFIG_LEN, "a word each");
-	for (size_t i = 0; i < ARRAY_SIZE(words); i++) {
-		word = htobe32(words[i]);
-		memcpy(out + 4 * i, &word, 4);
-	}
+	for (size_t i = 0; i < ARRAY_SIZE(words); i++)
+		xdr_set_word(out + 4 * i, words[i]);
 }
 
 bool rpcrdma_config_reply(const void *data, size_t len,

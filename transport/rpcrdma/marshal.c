@@ -12,7 +12,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include <endian.h>
 
 /* How memory is lent. */
 struct terms {
@@ -359,12 +358,10 @@ static bool lists_ok(const struct request_slot *slot,
 static int check_reply(const struct request_slot *slot)
 {
 	const struct rpcrdma_request *q = slot->request;
-	uint32_t xid;
 
-	if (q->reply_len < sizeof(xid))
+	if (q->reply_len < 4 || xdr_word(q->reply_data) != slot->xid)
 		return -EIO;
-	memcpy(&xid, q->reply_data, sizeof(xid));
-	return be32toh(xid) == slot->xid ? 0 : -EIO;
+	return 0;
 }
 
 static int find_payload(struct request_slot *slot,

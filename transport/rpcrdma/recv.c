@@ -23,7 +23,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include <endian.h>
 
 #include "lib/log.h"
 #include "lib/probe.h"
@@ -63,12 +62,7 @@ static void rpcrdma_call_refuse(struct rpcrdma_call *call, const char *why)
 static bool same_xid(const struct rpcrdma_call *call, const uint8_t *rpc,
 		     uint32_t len)
 {
-	uint32_t xid;
-
-	if (len < sizeof(xid))
-		return false;
-	memcpy(&xid, rpc, sizeof(xid));
-	return be32toh(xid) == call->hdr.xid;
+	return len >= 4 && xdr_word(rpc) == call->hdr.xid;
 }
 
 /*

@@ -9,7 +9,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include <endian.h>
 
 #include "transport/rpcrdma/request.h"
 
@@ -76,7 +75,6 @@ static void requester_start(struct rpcrdma_requester *r,
 			    struct request_slot *slot,
 			    struct rpcrdma_request *q)
 {
-	uint32_t xid;
 	int err;
 
 	if (q->revoked) {
@@ -84,8 +82,7 @@ static void requester_start(struct rpcrdma_requester *r,
 		q->done(q);
 		return;
 	}
-	memcpy(&xid, q->call, sizeof(xid));
-	slot->xid = be32toh(xid);
+	slot->xid = xdr_word(q->call);
 	slot->request = q;
 	if (slot->fetch)
 		slot->fetch->before = r->fetches.acks;

@@ -131,10 +131,14 @@ void posix_unseen(struct posix_node *n)
 	atomic_store(&n->place, atomic_fetch_add(&last, 2) + 2);
 }
 
-/* An O_PATH descriptor of @name in @dir if that is @h's file.  -ENOENT: it is
- * another one; -ESTALE: and that has its inode number, so @h's is gone. */
+/*
+ * An O_PATH descriptor of @name in @dir if that is @h's file.  -ENOENT: it is
+ * another one; -ESTALE: and that has its inode number, so @h's is gone.  But a
+ * directory with that number will do if the way leads @through it to a file,
+ * since that is compared itself.
+ */
 static int open_same(struct posix_fs *fs, struct posix_node *dir,
-		     const char *name, const struct vfs_handle *h)
+		     const char *name, const struct vfs_handle *h, bool through)
 {
 	struct vfs_handle found;
 	struct stat st;
@@ -146,29 +150,16 @@ static int open_same(struct posix_fs *fs, struct posix_node *dir,
 	err = posix_fstat(fd, &st);
 	if (err == 0)
 		err = posix_handle_make(fs, fd, &st, &found);
-	if (err == 0 && !posix_handle_same(&found, h))
-		err = st.st_ino == posix_handle_ino(h) ? -ESTALE : -ENOENT;
+	if (err == 0 && !posix_handle_same(&found, h)) {
+		if (st.st_ino != posix_handle_ino(h))
+			err = -ENOENT;
+		else if (!through || !S_ISDIR(st.st_mode))
+			err = -ESTALE;
+	}
 	if (err == 0)
 		return fd;
 	close(fd);
 	return err;
-}
-
-/* As open_same(), but a directory that has @s's inode number will do: what is
- * found in it is compared itself. */
-static int open_copied(struct posix_fs *fs, struct posix_node *dir,
-		       const struct step *s)
-{
-	struct stat st;
-	int fd = posix_open_name(fs, dir->fd, s->name.s, false);
-
-	if (fd < 0)
-		return -ESTALE;
-	if (posix_fstat(fd, &st) == 0 && S_ISDIR(st.st_mode) &&
-	    st.st_ino == posix_handle_ino(&s->h))
-		return fd;
-	close(fd);
-	return -ESTALE;
 }
 
 /*
@@ -186,7 +177,7 @@ static int by_roll(struct posix_fs *fs, struct posix_node *dir,
 		fd = posix_roll_ask(&fs->table->rolls, dir, h, i, &next);
 		if (fd < 0)
 			return found >= 0 ? found : fd;
-		fd = open_same(fs, dir, next.s, h);
+		fd = open_same(fs, dir, next.s, h, false);
 		if (fd == -ENOENT || fd == -ENOTDIR)
 			continue;
 		/* -ESTALE: the inode number is another file's now. */
@@ -233,7 +224,7 @@ static int forget_place(struct posix_fs *fs, struct posix_node *dir,
 	int back;
 
 	posix_table_del(fs->table, &s->h, &dir->handle, s->name.s);
-	back = open_same(fs, dir, s->name.s, &s->h);
+	back = open_same(fs, dir, s->name.s, &s->h, s->through);
 	if (back < 0)
 		return fd;
 	posix_record(fs, &s->h, dir, s->name.s, false);
@@ -253,9 +244,7 @@ static int step_down(struct posix_fs *fs, struct posix_node *dir,
 	bool lost;
 	int fd, err;
 
-	fd = open_same(fs, dir, s->name.s, &s->h);
-	if (fd == -ESTALE && s->through)
-		fd = open_copied(fs, dir, s);
+	fd = open_same(fs, dir, s->name.s, &s->h, s->through);
 	lost = fd == -ENOENT || fd == -ENOTDIR || fd == -ESTALE;
 	if (lost && !repair)
 		return -ESTALE;

@@ -12,8 +12,7 @@
  * the ones at the bottom end.
  *
  * While a quarter of all possible threads have jobs, a job that is due is held
- * if another one of its place runs.  Each end of a run lists the held jobs
- * again.
+ * if another one of its place runs.  The end of a run lists it again.
  */
 #include "lib/crew.h"
 
@@ -150,15 +149,22 @@ static struct crew_job *take_due(struct hand *h)
 	return job;
 }
 
-/* The run of @h has ended. */
+/* The run of @h has ended: lists the held jobs that may run now.  Those at the
+ * places of other jobs stay held, as there can be thousands. */
 static void free_hand(struct hand *h)
 {
+	struct cds_list_head again = { &again, &again };
+	struct crew_job *job, *next;
+	uint64_t place = h->place;
+
 	h->place = 0;
 	crew.busy--;
-	if (cds_list_empty(&crew.held))
+	cds_list_for_each_entry_safe(job, next, &crew.held, link)
+		if (job->place == place || crew.busy < crew.most / 4)
+			cds_list_move(&job->link, again.prev);
+	if (cds_list_empty(&again))
 		return;
-	cds_list_splice(&crew.held, &crew.soon);
-	CDS_INIT_LIST_HEAD(&crew.held);
+	cds_list_splice(&again, &crew.soon);
 	pthread_cond_signal(&crew.changed);
 }
 

@@ -181,12 +181,11 @@ static uint64_t path_hash(const char *path)
 /* A child's number and id follow from paths and its file system's number. */
 static int number_child(struct tree *tree, struct vfs_fs *fs)
 {
-	const uint64_t of[4] = { tree->pub.top, tree->fsid, fs->volume,
-				 path_hash(tree->pub.path) };
-
 	if (!fs->volume)
 		return -EOPNOTSUPP;
-	fs->fsid = hash_bytes(of, sizeof(of));
+	fs->fsid = export_child_number(tree->table->key, tree->pub.path,
+				       (uint64_t[]){ tree->pub.top, tree->fsid,
+						     fs->volume });
 	/* No entry has its id: export_fh_parse() would find no key by it. */
 	fs->handle_key = NULL;
 	tree->pub.id = (uint32_t)fs->fsid | 0x80000000;

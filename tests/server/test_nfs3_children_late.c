@@ -89,6 +89,28 @@ TEST(a_mountpoint_that_is_opened_later_by_a_link_takes_over)
 	ck_assert_int_eq(change_child("y"), NFS3ERR_ROFS);
 }
 
+static uint64_t number_of_child(void)
+{
+	nfs_fh3 child;
+
+	begin("door", "./child");
+	ck_assert_int_eq(try_lookup(top, "child", &child), NFS3_OK);
+	return nfs_attr(child).fsid;
+}
+
+/* Else a client could rename directories to have two numbers collide. */
+TEST(the_number_of_a_child_follows_from_the_servers_key)
+{
+	uint64_t first = number_of_child();
+
+	nfs_teardown();
+	ck_assert_uint_eq(number_of_child(), first);
+	nfs_teardown();
+	snprintf(state, sizeof(state), "%s/other", space_base);
+	ck_assert(mkdir(state, 0700) == 0);
+	ck_assert_uint_ne(number_of_child(), first);
+}
+
 int main(void)
 {
 	return space_run_tests();

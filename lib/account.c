@@ -13,29 +13,41 @@ STAT(account_lost, "calls not counted for a client, an export or a procedure, "
 
 _Thread_local unsigned account_own;
 
-/* Bit N: cell N has an owner. */
-static _Atomic uint32_t claimed = 1;
+/* A bit for each cell that has an owner. */
+#define WORD_BITS	64u
+static _Atomic uint64_t claimed[ACCOUNT_CELLS / WORD_BITS] = { 1 };
 
-static_assert(ACCOUNT_CELLS == 32, "a bit each");
+static_assert(ACCOUNT_CELLS % WORD_BITS == 0, "whole words");
+
+/* A free bit of a word, which is taken; -1: there is none. */
+static int claim_bit(_Atomic uint64_t *word)
+{
+	uint64_t was = atomic_load(word);
+	int bit;
+
+	do {
+		bit = __builtin_ffsll((long long)~was) - 1;
+	} while (bit >= 0 &&
+		 !atomic_compare_exchange_weak(word, &was,
+					       was | UINT64_C(1) << bit));
+	return bit;
+}
 
 void account_claim(void)
 {
-	uint32_t was = atomic_load(&claimed);
-	unsigned free;
+	for (unsigned i = 0; i < ARRAY_SIZE(claimed) && !account_own; i++) {
+		int bit = claim_bit(&claimed[i]);
 
-	do {
-		free = (unsigned)__builtin_ffs((int)~was);
-		if (free == 0)
-			return;
-	} while (!atomic_compare_exchange_weak(&claimed, &was,
-					       was | 1u << (free - 1)));
-	account_own = free - 1;
+		if (bit >= 0)
+			account_own = i * WORD_BITS + (unsigned)bit;
+	}
 }
 
 void account_unclaim(void)
 {
 	if (account_own > 0)
-		atomic_fetch_and(&claimed, ~(1u << account_own));
+		atomic_fetch_and(&claimed[account_own / WORD_BITS],
+				 ~(UINT64_C(1) << account_own % WORD_BITS));
 	account_own = 0;
 }
 

@@ -20,7 +20,9 @@
 #include "lib/histogram.h"
 #include "lib/util.h"
 
-#define ACCOUNT_CELLS	32u
+/* One more than the pollers that have cells of their own: those of the largest
+ * machines.  The others share one, by locked instructions. */
+#define ACCOUNT_CELLS	128u
 
 /* The ways of data: from the files to the client, and back. */
 enum account_way { ACCOUNT_READ, ACCOUNT_WRITTEN, ACCOUNT_WAYS };

@@ -16,10 +16,11 @@
 
 #define COUNTS_BITS	12
 
+/* Changes of files by several processors don't pull at one line. */
 static struct posix_counts {
 	atomic_uint begun;
 	atomic_uint ended;
-} counts[1 << COUNTS_BITS];
+} __attribute__((aligned(64))) counts[1 << COUNTS_BITS];
 
 int posix_change_begin(struct posix_change *c, struct posix_node *n,
 		       struct vfs_wcc *wcc)

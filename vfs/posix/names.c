@@ -61,6 +61,8 @@ static void name_gone(struct going *g, struct posix_fs *fs)
 
 	if (n) {
 		last = was_last(g, fs);
+		n->little = last &&
+			    (uint64_t)g->st.st_blocks * 512 <= VFS_LONG;
 		if (last)
 			posix_cache_forget(&fs->cache, n);
 	}

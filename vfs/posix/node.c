@@ -142,6 +142,8 @@ static bool close_takes_time(struct posix_node *n)
 
 	if (!posix_fs_of(n)->ram)
 		return true;
+	if (n->little && !n->dirty)
+		return false;
 	return n->type == VFS_REG && posix_fstat(n->fd, &st) == 0 &&
 	       st.st_nlink == 0 && (uint64_t)st.st_blocks * 512 > VFS_LONG;
 }

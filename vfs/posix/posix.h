@@ -161,6 +161,7 @@ struct posix_node {
 	struct posix_opened *opened;	/* under fs->opened_lock */
 	_Atomic uint32_t used;		/* tick of the last use */
 	atomic_bool	 dirty;		/* written, not synced since */
+	atomic_bool	 little;	/* of data, when its last name went */
 	/* Of an unprivileged server's file: it can't be opened again. */
 	atomic_bool	 closed_to_owner;
 	atomic_bool	 told_closed;	/* the log says so */

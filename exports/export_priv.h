@@ -399,6 +399,8 @@ void refusal_log_gone(struct export_table *t, uint32_t id,
 
 /* fh.c */
 int export_key_load(const char *state_dir, uint8_t key[EXPORT_KEY_LEN]);
+
+/* child_number.c */
 /* A number that follows from all of these, and that whoever has not the key
  * can't foresee: a client can rename directories in @path. */
 uint64_t export_child_number(const uint8_t key[EXPORT_KEY_LEN],

@@ -85,7 +85,7 @@ static bool drop_host(struct nlm *nlm, struct nlm_host *h, uint32_t state)
 	}
 	stat_inc(nlm_restarts);
 	log_limited(LOG_LEVEL_INFO, "%s has restarted: its %u locks end",
-		    h->name, h->ranges);
+		    h->name, h->n[NLM_RANGES]);
 	drop_owners(nlm, h, state);
 	return true;
 }
@@ -130,9 +130,9 @@ void nlm_release(struct rpc_program *prog, const struct in6_addr *addr,
 	while (!nlm->stops && (h = nlm_host_next(&nlm->table, &who, h))) {
 		/* A LOCK under way is refused when it comes to its end. */
 		ended->hosts += !cds_list_empty(&h->owners) || h->locking > 0;
-		ended->locks += h->ranges;
-		ended->waits += h->waits;
-		ended->shares += h->shares;
+		ended->locks += h->n[NLM_RANGES];
+		ended->waits += h->n[NLM_WAITS];
+		ended->shares += h->n[NLM_SHARES];
 		drop_owners(nlm, h, 0);
 	}
 	nlm_table_ended(&nlm->table, addr, 0);

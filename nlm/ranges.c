@@ -202,7 +202,7 @@ static struct nlm_range *put_before(struct nlm_table *t, struct nlm_hold *h,
 	plant(r);
 	t->ranges++;
 	h->file->nranges++;
-	h->owner->host->ranges++;
+	nlm_count(h->owner->host, NLM_RANGES, 1);
 	return r;
 }
 
@@ -213,7 +213,7 @@ static void take(struct nlm_table *t, struct nlm_hold *h, struct nlm_range *r)
 	free(r);
 	t->ranges--;
 	h->file->nranges--;
-	h->owner->host->ranges--;
+	nlm_count(h->owner->host, NLM_RANGES, -1);
 }
 
 /* Takes what @h has of @at away. */

@@ -17,6 +17,8 @@ void nlm_table_init(struct nlm_table *t, const struct nlm_limits *limits)
 	*t = (struct nlm_table){ .limits = *limits };
 	for (unsigned i = 0; i < NLM_BUCKETS; i++) {
 		CDS_INIT_LIST_HEAD(&t->host[i]);
+		CDS_INIT_LIST_HEAD(&t->client[i]);
+		CDS_INIT_LIST_HEAD(&t->network[i]);
 		CDS_INIT_LIST_HEAD(&t->owner[i]);
 		CDS_INIT_LIST_HEAD(&t->file[i]);
 	}
@@ -30,11 +32,9 @@ static unsigned bucket_of(const void *data, size_t len, uint64_t more)
 
 /* ---- hosts */
 
-static unsigned network_bucket(const struct in6_addr *addr)
+static unsigned addr_bucket(const struct in6_addr *addr)
 {
-	const struct in6_addr network = xprt_addr_network(addr);
-
-	return bucket_of(&network, sizeof(network), 0);
+	return bucket_of(addr, sizeof(*addr), 0);
 }
 
 static bool is_of(const struct nlm_host *h, const struct in6_addr *addr)
@@ -47,13 +47,14 @@ struct nlm_host *nlm_host_next(const struct nlm_table *t,
 			       const struct nlm_host *h)
 {
 	const struct cds_list_head *bucket =
-		&t->host[network_bucket(&who->addr)];
+		&t->host[addr_bucket(&who->addr)];
 	struct cds_list_head *at = h ? h->link.next : bucket->next;
 
 	for (; at != bucket; at = at->next) {
 		struct nlm_host *next = cds_list_entry(at, struct nlm_host,
 						       link);
 
+		nlm_steps++;
 		if (is_of(next, &who->addr) &&
 		    (!who->name || (strlen(next->name) == who->name_len &&
 		     memcmp(next->name, who->name, who->name_len) == 0)))
@@ -73,20 +74,72 @@ struct nlm_host *nlm_host_find(const struct nlm_table *t,
 	return h;
 }
 
-static unsigned count_kind(const struct nlm_host *h, enum nlm_kind kind)
+/* The group with @addr in @buckets, or NULL. */
+static struct nlm_group *group_find(const struct cds_list_head *buckets,
+				    const struct in6_addr *addr)
 {
-	switch (kind) {
-	case NLM_HOSTS:
-		return 1;
-	case NLM_RANGES:
-		return h->ranges;
-	case NLM_WAITS:
-		return h->waits;
-	case NLM_HELD:
-		return h->held;
-	default:
-		return h->shares;
+	struct nlm_group *g;
+
+	cds_list_for_each_entry(g, &buckets[addr_bucket(addr)], link) {
+		nlm_steps++;
+		if (memcmp(&g->addr, addr, sizeof(*addr)) == 0)
+			return g;
 	}
+	return NULL;
+}
+
+/* Made if need be; NULL: no memory. */
+static struct nlm_group *group_get(struct cds_list_head *buckets,
+				   const struct in6_addr *addr)
+{
+	struct nlm_group *g = group_find(buckets, addr);
+
+	if (g)
+		return g;
+	g = calloc(1, sizeof(*g));
+	if (!g)
+		return NULL;
+	g->addr = *addr;
+	cds_list_add(&g->link, &buckets[addr_bucket(addr)]);
+	return g;
+}
+
+static void group_tidy(struct nlm_group *g)
+{
+	if (!g || g->n[NLM_HOSTS])
+		return;
+	cds_list_del(&g->link);
+	free(g);
+}
+
+void nlm_count(struct nlm_host *h, enum nlm_kind kind, int n)
+{
+	h->n[kind] += (unsigned)n;
+	h->client->n[kind] += (unsigned)n;
+	h->network->n[kind] += (unsigned)n;
+}
+
+unsigned nlm_client_count(const struct nlm_table *t,
+			  const struct in6_addr *addr, enum nlm_kind kind)
+{
+	const struct in6_addr network = xprt_addr_network(addr);
+	const struct nlm_group *g = group_find(t->network, &network);
+
+	return g ? g->n[kind] : 0;
+}
+
+/* Counts what of @kind the address @addr has, all its names together. */
+static unsigned addr_count(const struct nlm_table *t,
+			   const struct in6_addr *addr, enum nlm_kind kind)
+{
+	const struct nlm_group *g = group_find(t->client, addr);
+
+	return g ? g->n[kind] : 0;
+}
+
+unsigned nlm_ranges_of(const struct nlm_table *t, const struct in6_addr *addr)
+{
+	return addr_count(t, addr, NLM_RANGES);
 }
 
 bool nlm_has_room(const struct nlm_table *t, const struct in6_addr *addr,
@@ -99,46 +152,24 @@ bool nlm_has_room(const struct nlm_table *t, const struct in6_addr *addr,
 		[NLM_WAITS] = { t->waits, l->waits, l->client_waits },
 		[NLM_SHARES] = { t->shares, l->shares, l->client_shares },
 	};
-	unsigned client = n, network = n;
-	const struct nlm_host *h;
 
-	cds_list_for_each_entry(h, &t->host[network_bucket(addr)], link) {
-		if (is_of(h, addr))
-			client += count_kind(h, kind);
-		if (xprt_addr_same_network(&h->addr, addr))
-			network += count_kind(h, kind);
-	}
 	return of[kind].used + n <= of[kind].max &&
-	       client <= of[kind].client_max &&
-	       network <= (IN6_IS_ADDR_V4MAPPED(addr) ? of[kind].max :
-			   network_share(of[kind].max));
+	       addr_count(t, addr, kind) + n <= of[kind].client_max &&
+	       nlm_client_count(t, addr, kind) + n <=
+	       (IN6_IS_ADDR_V4MAPPED(addr) ? of[kind].max :
+		network_share(of[kind].max));
 }
 
-unsigned nlm_client_count(const struct nlm_table *t,
-			  const struct in6_addr *addr, enum nlm_kind kind)
+static void free_host(struct nlm_host *h)
 {
-	const struct nlm_host *h;
-	unsigned n = 0;
-
-	cds_list_for_each_entry(h, &t->host[network_bucket(addr)], link)
-		if (xprt_addr_same_network(&h->addr, addr))
-			n += count_kind(h, kind);
-	return n;
-}
-
-unsigned nlm_ranges_of(const struct nlm_table *t, const struct in6_addr *addr)
-{
-	const struct nlm_host *h;
-	unsigned n = 0;
-
-	cds_list_for_each_entry(h, &t->host[network_bucket(addr)], link)
-		if (is_of(h, addr))
-			n += h->ranges;
-	return n;
+	group_tidy(h->client);
+	group_tidy(h->network);
+	free(h);
 }
 
 struct nlm_host *nlm_host_get(struct nlm_table *t, const struct nlm_who *who)
 {
+	const struct in6_addr network = xprt_addr_network(&who->addr);
 	struct nlm_host *h = nlm_host_find(t, who);
 
 	if (h)
@@ -149,12 +180,19 @@ struct nlm_host *nlm_host_get(struct nlm_table *t, const struct nlm_who *who)
 	h = calloc(1, sizeof(*h));
 	if (!h)
 		return NULL;
+	h->client = group_get(t->client, &who->addr);
+	h->network = group_get(t->network, &network);
+	if (!h->client || !h->network) {
+		free_host(h);
+		return NULL;
+	}
 	memcpy(h->name, who->name, who->name_len);
 	h->addr = who->addr;
 	h->local = who->local;
 	CDS_INIT_LIST_HEAD(&h->owners);
-	cds_list_add(&h->link, &t->host[network_bucket(&h->addr)]);
+	cds_list_add(&h->link, &t->host[addr_bucket(&h->addr)]);
 	t->hosts++;
+	nlm_count(h, NLM_HOSTS, 1);
 	return h;
 }
 
@@ -167,7 +205,7 @@ void nlm_host_monitored(struct nlm_table *t, struct nlm_host *h)
 static void note_ended(struct nlm_table *t, const struct in6_addr *addr,
 		       uint64_t ns, uint32_t state)
 {
-	struct nlm_ended *e = &t->ended[network_bucket(addr)];
+	struct nlm_ended *e = &t->ended[addr_bucket(addr)];
 
 	if (ns >= e->ns)
 		*e = (struct nlm_ended){ *addr, ns, state };
@@ -182,7 +220,7 @@ void nlm_table_ended(struct nlm_table *t, const struct in6_addr *addr,
 bool nlm_table_is_outlived(const struct nlm_table *t, const struct nlm_host *h,
 			   uint64_t ns, uint32_t state)
 {
-	const struct nlm_ended *e = &t->ended[network_bucket(&h->addr)];
+	const struct nlm_ended *e = &t->ended[addr_bucket(&h->addr)];
 
 	return is_of(h, &e->addr) && ns <= e->ns &&
 	       (!e->state || state != e->state);
@@ -196,7 +234,8 @@ void nlm_host_free(struct nlm_table *t, struct nlm_host *h)
 	cds_list_del(&h->link);
 	t->hosts--;
 	t->monitored -= h->monitored;
-	free(h);
+	nlm_count(h, NLM_HOSTS, -1);
+	free_host(h);
 }
 
 /* ---- owners */
@@ -359,15 +398,14 @@ void nlm_hold_note(struct nlm_hold *h)
 {
 	bool held = h->locker.held != 0;
 
-	h->owner->host->held += held;
-	h->owner->host->held -= h->counted;
+	nlm_count(h->owner->host, NLM_HELD, held - h->counted);
 	h->counted = held;
 }
 
 void nlm_hold_free(struct nlm_hold *h)
 {
 	assert(cds_list_empty(&h->ranges));
-	h->owner->host->held -= h->counted;
+	nlm_count(h->owner->host, NLM_HELD, -h->counted);
 	nlm_tree_del(&h->file->by_owner, &h->by_owner);
 	cds_list_del(&h->marked);
 	cds_list_del(&h->on_file);
@@ -412,7 +450,7 @@ struct nlm_wait *nlm_wait_add(struct nlm_table *t, struct nlm_file *f,
 	cds_list_add(&w->on_owner, &o->waits);
 	t->waits++;
 	f->nwaits++;
-	o->host->waits++;
+	nlm_count(o->host, NLM_WAITS, 1);
 	return w;
 }
 
@@ -426,7 +464,7 @@ void nlm_wait_free(struct nlm_table *t, struct nlm_wait *w)
 		nlm_freed_of(w);
 	t->waits--;
 	w->file->nwaits--;
-	w->owner->host->waits--;
+	nlm_count(w->owner->host, NLM_WAITS, -1);
 	free(w->before);
 	free(w);
 }
@@ -472,7 +510,7 @@ struct nlm_share *nlm_share_add(struct nlm_table *t, struct nlm_file *f,
 	cds_list_add_tail(&s->on_file, &f->shares);
 	cds_list_add(&s->on_owner, &o->shares);
 	t->shares++;
-	o->host->shares++;
+	nlm_count(o->host, NLM_SHARES, 1);
 	return s;
 }
 
@@ -481,6 +519,6 @@ void nlm_share_free(struct nlm_table *t, struct nlm_share *s)
 	cds_list_del(&s->on_file);
 	cds_list_del(&s->on_owner);
 	t->shares--;
-	s->owner->host->shares--;
+	nlm_count(s->owner->host, NLM_SHARES, -1);
 	free(s);
 }

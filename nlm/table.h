@@ -42,12 +42,24 @@ struct nlm_range {
 	struct nlm_node		 of_file, of_hold;	/* in their trees */
 };
 
+/* The things that are counted.  NLM_HELD are holds for which a backend keeps
+ * something. */
+enum nlm_kind {
+	NLM_HOSTS, NLM_RANGES, NLM_WAITS, NLM_SHARES, NLM_HELD, NLM_KINDS
+};
+
+/* All hosts of an address, or of a network: lives as long as they do. */
+struct nlm_group {
+	struct cds_list_head	 link;	/* in its bucket */
+	struct in6_addr		 addr;
+	unsigned		 n[NLM_KINDS];
+};
+
 struct nlm_host {
-	struct cds_list_head	 link;	/* in its network's bucket */
+	struct cds_list_head	 link;	/* in its address's bucket */
 	struct cds_list_head	 owners;
-	unsigned		 ranges, waits, shares;
-	unsigned		 held;	/* holds of it for which a backend
-					 * keeps something */
+	unsigned		 n[NLM_KINDS];
+	struct nlm_group	*client, *network;
 	unsigned		 calling;	/* call-backs under way */
 	unsigned		 locking;	/* calls that want a lock */
 	uint64_t		 used_ms;	/* when it last locked */
@@ -221,6 +233,8 @@ struct nlm_table {
 	unsigned		 monitored;	/* of the hosts */
 	uint64_t		 search;	/* for deadlocks, so far */
 	struct cds_list_head	 host[NLM_BUCKETS];
+	struct cds_list_head	 client[NLM_BUCKETS];	/* groups */
+	struct cds_list_head	 network[NLM_BUCKETS];
 	struct cds_list_head	 owner[NLM_BUCKETS];
 	struct cds_list_head	 file[NLM_BUCKETS];
 };
@@ -249,8 +263,8 @@ struct nlm_host *nlm_host_next(const struct nlm_table *t,
 			       const struct nlm_host *h);
 /* As nlm_host_find(); made if need be; NULL: no memory, or too many. */
 struct nlm_host *nlm_host_get(struct nlm_table *t, const struct nlm_who *who);
-enum nlm_kind { NLM_HOSTS, NLM_RANGES, NLM_WAITS, NLM_SHARES, NLM_HELD };
-
+/* @h has so many more of @kind, or fewer. */
+void nlm_count(struct nlm_host *h, enum nlm_kind kind, int n);
 /* True if the client at @addr may have @n more of @kind: by the limit that all
  * names of its address share, by that of its network, and by that of all. */
 bool nlm_has_room(const struct nlm_table *t, const struct in6_addr *addr,

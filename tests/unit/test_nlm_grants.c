@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Grants whose clients have not answered, and ends of hosts, in the table of
+/* Grants whose clients have not answered, hosts and their ends, in the table of
  * locks. */
 #include "nlm/table.h"
 
@@ -93,4 +93,44 @@ TEST(the_end_of_a_host_is_known_when_it_has_left_the_table)
 	addr.s6_addr[15] = 2;
 	nlm_table_ended(&table, &addr, 0);
 	ck_assert(!nlm_table_is_outlived(&table, host, came, 3));
+}
+
+/* Hosts of one network choose their addresses. */
+TEST(a_host_is_found_and_counted_among_few_however_many_its_network_has)
+{
+	struct nlm_who who = {
+		.addr.s6_addr = { 0x20, 0x01, 0x0d, 0xb8 },
+		.name = (const uint8_t *)"host", .name_len = 4,
+	};
+	struct nlm_host *h;
+	uint64_t before;
+
+	table.limits.hosts = 2 * MANY;
+	table.limits.ranges = table.limits.client_ranges = MANY;
+	for (unsigned i = 0; i < MANY; i++) {
+		who.addr.s6_addr[14] = (uint8_t)(i >> 8);
+		who.addr.s6_addr[15] = (uint8_t)i;
+		h = nlm_host_get(&table, &who);
+		ck_assert_ptr_nonnull(h);
+		nlm_count(h, NLM_RANGES, 1);
+	}
+	before = nlm_steps;
+	ck_assert_ptr_eq(nlm_host_find(&table, &who), h);
+	ck_assert_uint_eq(nlm_client_count(&table, &who.addr, NLM_HOSTS), MANY);
+	ck_assert_uint_eq(nlm_ranges_of(&table, &who.addr), 1);
+	/* Its network has more than three quarters. */
+	ck_assert(!nlm_has_room(&table, &who.addr, NLM_RANGES, 1));
+	ck_assert_uint_le(nlm_steps - before, FEW);
+	for (unsigned i = 0; i < MANY; i++) {
+		who.addr.s6_addr[14] = (uint8_t)(i >> 8);
+		who.addr.s6_addr[15] = (uint8_t)i;
+		h = nlm_host_find(&table, &who);
+		nlm_count(h, NLM_RANGES, -1);
+		nlm_host_free(&table, h);
+	}
+	/* The count of a network goes with its last host. */
+	ck_assert_uint_eq(nlm_client_count(&table, &who.addr, NLM_HOSTS), 0);
+	before = nlm_steps;
+	ck_assert_ptr_null(nlm_host_find(&table, &who));
+	ck_assert_uint_le(nlm_steps - before, FEW);
 }

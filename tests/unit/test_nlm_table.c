@@ -319,13 +319,13 @@ TEST(a_network_of_ipv6_leaves_room_for_others)
 		who.addr.s6_addr[8 + i] = 1;
 		h = nlm_host_get(&table, &who);
 		ck_assert_ptr_nonnull(h);
-		h->ranges = 1249;
+		nlm_count(h, NLM_RANGES, 1249);
 	}
 	who.addr.s6_addr[15] = 1;
 	ck_assert_ptr_null(nlm_host_get(&table, &who));
 	ck_assert(nlm_spare_get(&table, h, true, &spare));
 	nlm_spare_put(&spare);
-	h->ranges += 6;
+	nlm_count(h, NLM_RANGES, 6);
 	ck_assert(!nlm_spare_get(&table, h, true, &spare));
 	who.addr.s6_addr[7] = 1;
 	h = nlm_host_get(&table, &who);
@@ -344,10 +344,10 @@ TEST(the_names_of_one_address_share_its_bounds)
 	ck_assert_ptr_eq(a, host(1, "a"));
 	ck_assert_ptr_null(host(1, "c"));
 	ck_assert_ptr_nonnull(host(2, "c"));
-	a->ranges = limits.client_ranges - 2;
+	nlm_count(a, NLM_RANGES, (int)limits.client_ranges - 2);
 	ck_assert(nlm_spare_get(&table, b, true, &spare));
 	nlm_spare_put(&spare);
-	b->ranges = 1;
+	nlm_count(b, NLM_RANGES, 1);
 	ck_assert(!nlm_spare_get(&table, b, true, &spare));
 	ck_assert(nlm_spare_get(&table, host(2, "c"), true, &spare));
 	nlm_spare_put(&spare);

@@ -228,8 +228,6 @@ void nlm_wait_end(struct nlm *nlm, struct nlm_wait *w)
 	struct nlm_owner *o = w->owner;
 
 	mutex_lock(&nlm->lock);
-	if (w->granted)
-		cds_list_del(&w->on_granted);
 	nlm_wait_free(&nlm->table, w);
 	nlm_owner_tidy(&nlm->table, o);
 	mutex_unlock(&nlm->lock);
@@ -314,7 +312,7 @@ static void grant(struct nlm *nlm, struct nlm_file *f, struct nlm_wait *w)
 	w->granted = true;
 	h->state = w->state;
 	w->id = nlm->next_grant += NLM_CALL_BACKS;
-	cds_list_add_tail(&w->on_granted, &nlm->granted);
+	nlm_due_put(w, &nlm->due);
 	nlm_wait_put(w, &nlm->grants);
 	pthread_cond_signal(&nlm->wake);
 	mutex_unlock(&nlm->lock);

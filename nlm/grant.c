@@ -65,6 +65,7 @@ static void answered(struct nlm *nlm, struct nlm_wait *w, uint64_t cookie,
 		w->answer = NLM_WAIT_REFUSED;
 		stat_inc(nlm_refused);
 	}
+	nlm_due_end(w);
 	nlm_wait_mark(w);
 	nlm_file_kick(nlm, w->file);
 }
@@ -85,8 +86,10 @@ static void not_answered(struct nlm *nlm, struct nlm_wait *w, int err)
 	w->next_ms = clock_ms() + MIN(pause, LONGEST_MS);
 	w->told |= may_have_come(err);
 	/* The host was not called: others had all places for calls. */
-	if (err == -EBUSY || ++w->tries < TRIES)
+	if (err == -EBUSY || ++w->tries < TRIES) {
+		nlm_due_put(w, &nlm->due);
 		return;
+	}
 	stat_inc(nlm_silent);
 	log_limited(LOG_LEVEL_WARN, "%s does not answer the call-back for its "
 		    "lock; it keeps the lock, since it can have been told of "
@@ -124,6 +127,7 @@ static void told_client(void *arg, int err, struct xdr_in *results)
 
 	mutex_lock(&nlm->lock);
 	t->host->calling--;
+	nlm_due_next(t->host, &nlm->due);
 	pthread_cond_signal(&nlm->wake);
 	w = nlm->stops ? NULL : find(nlm, t->cookie);
 	if (w && w->answer == NLM_WAIT_NONE) {
@@ -208,20 +212,18 @@ static void call_back(struct nlm *nlm, struct nlm_wait *w)
 uint64_t nlm_call_back(struct nlm *nlm, uint64_t now)
 {
 	struct nlm_wait *w;
-	uint64_t next = UINT64_MAX;
 
 	if (!nlm->config.client)
-		return next;
-	cds_list_for_each_entry(w, &nlm->granted, on_granted) {
-		if (w->calling || w->answer != NLM_WAIT_NONE ||
-		    w->owner->host->calling >= HOST_CALLS)
+		return UINT64_MAX;
+	while ((w = nlm_due_first(nlm->due, now))) {
+		nlm_due_behind(w);
+		if (w->owner->host->calling >= HOST_CALLS)
 			continue;
-		if (w->next_ms <= now)
-			call_back(nlm, w);
-		if (!w->calling)
-			next = MIN(next, w->next_ms);
+		cds_list_del_init(&w->behind);
+		call_back(nlm, w);
 	}
-	return next;
+	w = nlm_due_first(nlm->due, UINT64_MAX - 1);
+	return w ? w->next_ms : UINT64_MAX;
 }
 
 int nlm_granted_res(struct rpc_call *call)

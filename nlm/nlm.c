@@ -207,7 +207,6 @@ int nlm_create(const struct nlm_config *config, struct rpc_program **out)
 	nlm->grace_until = nlm->started + config->grace_s * 1000ull;
 	set_nlm_limits(config, &limits);
 	nlm_table_init(&nlm->table, &limits);
-	CDS_INIT_LIST_HEAD(&nlm->granted);
 	CDS_INIT_LIST_HEAD(&nlm->awaiting);
 	CDS_INIT_LIST_HEAD(&nlm->asks);
 	pthread_mutex_init(&nlm->lock, NULL);

@@ -27,8 +27,8 @@ struct nlm {
 	struct nlm_table	 table;
 	uint64_t		 next_id;	/* of lockers */
 	uint64_t		 next_grant;	/* cookies of call-backs */
-	struct cds_list_head	 granted;	/* waiters to call back, */
-	struct nlm_node		*grants;	/* and by their ids */
+	struct nlm_node		*due;		/* waiters to call back */
+	struct nlm_node		*grants;	/* by their ids */
 	unsigned		 jobs;		/* queued or running */
 	bool			 stops;
 	pthread_cond_t		 wake;		/* the thread, or nlm_stop() */

@@ -60,6 +60,57 @@ struct nlm_wait *nlm_grant_find(struct nlm_node *grants, uint64_t id)
 	return first_wait(grants, &(struct nlm_span){ id, id, true });
 }
 
+void nlm_due_put(struct nlm_wait *w, struct nlm_node **due)
+{
+	w->due_at = (struct nlm_span){ w->next_ms, w->next_ms, true };
+	w->due = (struct nlm_node){ .at = &w->due_at, .owner = w->owner };
+	w->due_in = due;
+	nlm_tree_add(due, &w->due);
+}
+
+static void leave_due(struct nlm_wait *w)
+{
+	nlm_tree_del(w->due_in, &w->due);
+	w->due_in = NULL;
+}
+
+void nlm_due_end(struct nlm_wait *w)
+{
+	struct nlm_node **due = w->due_in;
+
+	cds_list_del_init(&w->behind);
+	if (!due)
+		return;
+	leave_due(w);
+	/* That one was to take the place of this one's call-back. */
+	nlm_due_next(w->owner->host, due);
+}
+
+void nlm_due_behind(struct nlm_wait *w)
+{
+	leave_due(w);
+	cds_list_add_tail(&w->behind, &w->owner->host->behind);
+}
+
+void nlm_due_next(struct nlm_host *h, struct nlm_node **due)
+{
+	struct nlm_wait *w;
+
+	if (cds_list_empty(&h->behind))
+		return;
+	w = cds_list_first_entry(&h->behind, struct nlm_wait, behind);
+	cds_list_del_init(&w->behind);
+	nlm_due_put(w, due);
+}
+
+struct nlm_wait *nlm_due_first(struct nlm_node *due, uint64_t ms)
+{
+	const struct nlm_span until = { 0, ms, true };
+	struct nlm_node *n = nlm_tree_find(due, &until, NULL, NULL);
+
+	return n ? container_of(n, struct nlm_wait, due) : NULL;
+}
+
 static const struct nlm_span every = { .end = NLM_EOF };
 
 void nlm_foreign_ready(struct nlm_file *f)

@@ -190,6 +190,7 @@ struct nlm_host *nlm_host_get(struct nlm_table *t, const struct nlm_who *who)
 	h->addr = who->addr;
 	h->local = who->local;
 	CDS_INIT_LIST_HEAD(&h->owners);
+	CDS_INIT_LIST_HEAD(&h->behind);
 	cds_list_add(&h->link, &t->host[addr_bucket(&h->addr)]);
 	t->hosts++;
 	nlm_count(h, NLM_HOSTS, 1);
@@ -446,6 +447,7 @@ struct nlm_wait *nlm_wait_add(struct nlm_table *t, struct nlm_file *f,
 	w->number.start = w->number.end = f->came++;
 	nlm_wait_put(w, &f->asleep);
 	CDS_INIT_LIST_HEAD(&w->marked);
+	CDS_INIT_LIST_HEAD(&w->behind);
 	cds_list_add_tail(&w->on_file, &f->waits);
 	cds_list_add(&w->on_owner, &o->waits);
 	t->waits++;
@@ -457,6 +459,7 @@ struct nlm_wait *nlm_wait_add(struct nlm_table *t, struct nlm_file *f,
 void nlm_wait_free(struct nlm_table *t, struct nlm_wait *w)
 {
 	nlm_wait_put(w, NULL);
+	nlm_due_end(w);
 	cds_list_del(&w->marked);
 	cds_list_del(&w->on_file);
 	cds_list_del(&w->on_owner);

@@ -61,6 +61,8 @@ struct nlm_host {
 	unsigned		 n[NLM_KINDS];
 	struct nlm_group	*client, *network;
 	unsigned		 calling;	/* call-backs under way */
+	struct cds_list_head	 behind;	/* waiters whose call-backs are
+						 * due after those */
 	unsigned		 locking;	/* calls that want a lock */
 	uint64_t		 used_ms;	/* when it last locked */
 	struct in6_addr		 addr;	/* it calls from there, */
@@ -173,7 +175,12 @@ struct nlm_wait {
 	unsigned		 nbefore;
 
 	/* The server's: how to tell the client. */
-	struct cds_list_head	 on_granted;	/* while granted */
+	/* While granted, unless it is being called back or has its answer: in
+	 * the tree of call-backs that are due, or behind others of its host. */
+	struct nlm_node		**due_in;
+	struct nlm_node		 due;
+	struct nlm_span		 due_at;	/* next_ms, as a byte */
+	struct cds_list_head	 behind;
 	enum nlm_wait_answer	 answer;
 	uint64_t		 id;	/* while granted; the cookie of a
 					 * call-back is that + its number */
@@ -381,6 +388,18 @@ void nlm_freed(struct nlm_file *f, const struct nlm_span *at);
 void nlm_freed_of(const struct nlm_wait *grant);
 /* Waiters that the backend refused are ready. */
 void nlm_foreign_ready(struct nlm_file *f);
+/* A call-back of @w is due at w->next_ms: it is in the tree @due until
+ * nlm_due_end(). */
+void nlm_due_put(struct nlm_wait *w, struct nlm_node **due);
+/* No call-back of @w is due any more; one of its host that was behind it is. */
+void nlm_due_end(struct nlm_wait *w);
+/* The call-back of @w, which was due, waits for those of its host that are
+ * under way. */
+void nlm_due_behind(struct nlm_wait *w);
+/* One of the host's that was behind, if there is one, is due again. */
+void nlm_due_next(struct nlm_host *h, struct nlm_node **due);
+/* The first one whose call-back is due at @ms, or before; or NULL. */
+struct nlm_wait *nlm_due_first(struct nlm_node *due, uint64_t ms);
 /* The granted waiter with @id in the tree @grants, or NULL. */
 struct nlm_wait *nlm_grant_find(struct nlm_node *grants, uint64_t id);
 /* The first waiter to be tried, or NULL. */

@@ -42,10 +42,9 @@ static bool is_grant_in(const struct nlm_wait *w, const struct nlm_file *f,
 /* Under nlm->lock. */
 static void end_telling(struct nlm_wait *w)
 {
-	if (w->granted) {
-		cds_list_del(&w->on_granted);
+	if (w->granted)
 		nlm_wait_put(w, NULL);
-	}
+	nlm_due_end(w);
 	w->granted = w->calling = w->told = false;
 	w->answer = NLM_WAIT_NONE;
 	w->tries = 0;

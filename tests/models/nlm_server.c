@@ -183,8 +183,9 @@ static void load_wait(const struct model_wait *m)
 	if (w->granted || w->cut)
 		nlm_wait_put(w, NULL);
 	if (w->granted) {
-		cds_list_add_tail(&w->on_granted, &nlm.granted);
 		nlm_wait_put(w, &nlm.grants);
+		if (!w->calling)
+			nlm_due_put(w, &nlm.due);
 	}
 }
 
@@ -198,7 +199,6 @@ static void load(const struct model_server *s)
 	if (!is_set) {
 		is_set = true;
 		nlm_table_init(&nlm.table, &limits);
-		CDS_INIT_LIST_HEAD(&nlm.granted);
 		CDS_INIT_LIST_HEAD(&nlm.awaiting);
 		pthread_mutex_init(&nlm.lock, NULL);
 		pthread_mutex_init(&nlm.await_lock, NULL);
@@ -282,8 +282,6 @@ static void save(struct model_server *s)
 	cds_list_for_each_entry_safe(w, wnext, &the_file->waits, on_file) {
 		assert(n < WAITS);
 		save_wait(&s->wait[n++], w);
-		if (w->granted)
-			cds_list_del(&w->on_granted);
 		nlm_wait_free(&nlm.table, w);
 	}
 	cds_list_for_each_entry_safe(h, hnext, &the_file->holds, on_file) {

@@ -64,6 +64,63 @@ TEST(an_answer_finds_its_grant_among_many)
 	ck_assert_ptr_eq(nlm_grant_find(grants, ID(8)), w[8]);
 }
 
+static struct nlm_wait *wait_at(unsigned i)
+{
+	const struct nlm_span at = { 2 * i, 2 * i, true };
+	struct nlm_wait *w = nlm_wait_add(&table, file, owner, &at);
+
+	ck_assert_ptr_nonnull(w);
+	return w;
+}
+
+TEST(the_call_back_that_is_due_first_is_found_among_many)
+{
+	struct nlm_node *due = NULL;
+	struct nlm_wait *w;
+	uint64_t before;
+
+	for (unsigned i = 0; i < MANY; i++) {
+		w = wait_at(i);
+		/* In another order than that of their bytes. */
+		w->next_ms = 1 + (i * 7) % MANY;
+		nlm_due_put(w, &due);
+	}
+	for (unsigned ms = 1; ms <= MANY; ms++) {
+		before = nlm_steps;
+		ck_assert_ptr_null(nlm_due_first(due, ms - 1));
+		w = nlm_due_first(due, UINT64_MAX - 1);
+		ck_assert_ptr_eq(w, nlm_due_first(due, ms));
+		ck_assert_uint_le(nlm_steps - before, FEW);
+		ck_assert_uint_eq(w->next_ms, ms);
+		nlm_wait_free(&table, w);
+	}
+	ck_assert_ptr_null(due);
+}
+
+TEST(a_call_back_behind_others_of_its_host_takes_the_place_of_one_that_ends)
+{
+	struct nlm_node *due = NULL;
+	struct nlm_wait *w[4];
+
+	for (unsigned i = 0; i < 4; i++) {
+		w[i] = wait_at(i);
+		nlm_due_put(w[i], &due);
+	}
+	nlm_due_behind(w[1]);
+	nlm_due_behind(w[2]);
+	nlm_due_behind(w[3]);
+	ck_assert_ptr_eq(nlm_due_first(due, 0), w[0]);
+	/* A call-back of the host ended. */
+	nlm_due_next(w[0]->owner->host, &due);
+	nlm_due_end(w[0]);
+	nlm_due_end(w[1]);
+	ck_assert_ptr_eq(nlm_due_first(due, 0), w[2]);
+	/* One that ends behind others is not called. */
+	nlm_wait_free(&table, w[3]);
+	nlm_wait_free(&table, w[2]);
+	ck_assert_ptr_null(due);
+}
+
 TEST(the_end_of_a_host_is_known_when_it_has_left_the_table)
 {
 	struct in6_addr addr = owner->host->addr;

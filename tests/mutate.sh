@@ -26,7 +26,8 @@ tests/mutate/run --list no/such/file.c > /dev/null 2>&1 &&
 while read -r file tests; do
 	[ -f "$file" ] || fail "targets: no $file"
 	for test in $tests; do
-		[ "$test" = gannetd ] || [ -f "$test.c" ] || fail "targets: no $test.c"
+		[ "$test" = gannetd ] || [ -f "$test.c" ] ||
+			fail "targets: no $test.c"
 	done
 done < <(grep -v '^#' tests/mutate/targets)
 exit $status

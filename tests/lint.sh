@@ -107,7 +107,7 @@ $found"
 
 # Tests wait for events.  Where time is the object, a comment beside the call
 # says so; what is measured, and the lab's guests, wait as they like.
-found=$(grep -rnwE '(u|nano|clock_nano)?sleep *\(|poll\((NULL|0), *0,' \
+found=$(grep -rnE '\<(u|nano|clock_nano)?sleep *\(|\<poll\((NULL|0), *0,' \
 	tests --include='*.[ch]' | grep -v -e '^tests/\(bench\|lab\)/' \
 	-e '^tests/unit/pause\.h:' -e ' \*')
 [ -z "$found" ] || fail "sleeps in tests; see tests/unit/pause.h:

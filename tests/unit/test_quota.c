@@ -85,8 +85,7 @@ long syscall(long nr, ...)
 	if (nr == NR_QUOTACTL_FD && !kernel->no_fd) {
 		ck_assert_int_eq(fstat((int)a[0], &st), 0);
 		kernel->ino = st.st_ino;
-		while (kernel->hangs_at && kernel->hangs_at == st.st_dev)
-			usleep(1000);
+		WAIT_WHILE(kernel->hangs_at && kernel->hangs_at == st.st_dev);
 		return played((int)a[1], (uint32_t)a[2],
 			      (struct dqblk *)a[3]);
 	}
@@ -296,10 +295,7 @@ TEST(a_file_system_that_hangs_leaves_others_their_quotas)
 	}
 	ck_assert_uint_eq(kernel->asked, 3);
 	kernel->hangs_at = 0;
-	for (int i = 0; i < 60000 && err == -ETIMEDOUT; i++) {
-		err = ask_at("/");
-		usleep(1000);
-	}
+	EVENTUALLY((err = ask_at("/")) != -ETIMEDOUT);
 	ck_assert_int_eq(err, 0);
 }
 

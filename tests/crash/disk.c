@@ -478,7 +478,9 @@ void disk_mount(struct disk *d, const char *type, const char *where)
 
 void disk_unmount(const char *where)
 {
+	int err = 0;
+
 	/* A killed process closes its files last. */
-	must(AWAIT(umount(where) == 0 || errno != EBUSY) && errno != EBUSY,
-	     where);
+	(void)AWAIT((err = umount(where) < 0 ? errno : 0) != EBUSY);
+	must(err == 0, where);
 }

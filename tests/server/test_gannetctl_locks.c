@@ -5,6 +5,7 @@
  */
 #include <arpa/inet.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -305,11 +306,16 @@ static void *unlock_two(void *status)
 TEST(a_server_that_ends_waits_for_no_answer_to_a_call_back)
 {
 	int fds[] = { silent_rpcbind(SOCK_STREAM), silent_rpcbind(SOCK_DGRAM) };
+	struct pollfd asked[] = { { fds[0], POLLIN, 0 },
+				  { fds[1], POLLIN, 0 } };
 	uint32_t status = NLM4_GRANTED;
 	pthread_t thread;
 
 	lock_and_wait();
 	ck_assert_uint_eq(nlmc_unlock(&one, head), NLM4_GRANTED);
+	/* Before it is called back, an UNLOCK ends its wait and has the
+	 * answer. */
+	EVENTUALLY(poll(asked, 2, 0) > 0);
 	ck_assert_int_eq(pthread_create(&thread, NULL, unlock_two, &status), 0);
 	EVENTUALLY(ctl(&d, "waits") == 0 &&
 		   strstr(ctl_out, "the answer to a call-back"));

@@ -33,7 +33,8 @@ TEST(calls_in_progress_are_bounded)
 	while (answered < 100) {
 		unsigned n;
 
-		EVENTUALLY(fx_held() == MIN(8u, 100 - answered));
+		/* It reads on below half of them, if it has not stopped. */
+		EVENTUALLY(fx_held() >= MIN(5u, 100 - answered));
 		fx_turn();
 		ck_assert_uint_le(fx_held(), 8);
 		n = fx_release(answered % 2);

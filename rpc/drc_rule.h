@@ -48,10 +48,12 @@
  *    does a call whose reply is lost behind a proxy that ends TCP (haproxy,
  *    ssh): its ack is not the client's.
  *  - The same without a loss: the program shuts its side down with the reply
- *    unread, and closes the connection after our FIN, so that no reset comes;
- *    or it keeps A open, unread, and sends the call again on B.  Linux reads
- *    what came before it connects again.  Nothing on the wire tells these from
- *    a program that has read its reply and starts anew, with the same xids.
+ *    unread, and closes the connection after our FIN, so that no reset comes
+ *    (200 ms later, or sooner where connections end by the hundred:
+ *    transport/stream/tcp.h, UNREAD); or it keeps A open, unread, and sends the
+ *    call again on B.  Linux reads what came before it connects again.  Nothing
+ *    on the wire tells these from a program that has read its reply and starts
+ *    anew, with the same xids.
  *  - A client sends the call again on its connection while the reply is on its
  *    way, or the server reads both copies so late that the first is answered,
  *    and acknowledged, before the second is read: the call runs twice.  A

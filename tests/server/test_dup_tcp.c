@@ -4,6 +4,7 @@
 #include "tests/server/dup_fixture.h"
 
 #include <netinet/tcp.h>
+#include <poll.h>
 
 /* Runs c, RENAME of a to b, on a new connection that never hears of it, and
  * nobody but TCP knows. */
@@ -112,6 +113,41 @@ TEST_LOOP(sent_again_as_the_reply_was_not_read_before_a_reset, 0, 2)
 	ck_assert_int_eq(recv(fd, &byte, 1, MSG_PEEK), 1);
 	close(fd);		/* with bytes unread */
 	is_not_run_again("drc_again_unread");
+}
+
+static bool has_ended(int fd)
+{
+	struct pollfd p = { .fd = fd, .events = POLLRDHUP };
+
+	return poll(&p, 1, 0) > 0;
+}
+
+/* Where our FIN came, the peer's system would forget what was unread. */
+TEST(sent_again_as_the_reply_was_not_read_before_a_shutdown_and_a_close)
+{
+	struct sockaddr_in a = { .sin_family = AF_INET,
+				 .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	struct tcp_options o = { .unread_ms = 60000 };
+	struct xprt_listener *l;
+	char byte;
+	int fd;
+
+	pick_family(0);
+	ck_assert_int_eq(tcp_listen(&srv.env, (struct sockaddr *)&a, &o, &l),
+			 0);
+	memcpy(&a, &l->local, sizeof(a));
+	fd = dup_connect(AF_INET, ntohs(a.sin_port), NULL);
+	dup_make(ctl, "a");
+	dup_rename(&c, 9, "a", "b");
+	dup_send(fd, &c);
+	ck_assert_int_eq(recv(fd, &byte, 1, MSG_PEEK), 1);
+	shutdown(fd, SHUT_WR);
+	/* The FIN would come within microseconds. */
+	ck_assert(HOLDS_FOR(50, !has_ended(fd)));
+	close(fd);
+	is_not_run_again("drc_again_unread");
+	l->ops->stop(l);
+	l->ops->free(l);
 }
 
 /* The call looks left over: the connection's end came with it, and the same

@@ -36,8 +36,8 @@ void socket_look(int fd, struct xprt_view *v);
  * data will come. */
 bool socket_drain(int fd);
 
-/* The milliseconds since a TCP socket was connected, if nothing was sent over
- * it yet: it can have waited for accept(2) for long. */
+/* The milliseconds since data were last sent over a TCP socket, or since it was
+ * connected, if none were: it can have waited for accept(2) for long. */
 uint32_t socket_age(int fd);
 
 /* Sets the options of all our TCP sockets; unacknowledged data ends the

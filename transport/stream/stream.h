@@ -29,6 +29,9 @@ struct tcp_options {
 					 * so slow that it would keep its memory
 					 * for over a minute */
 	uint32_t linger_ms;		/* 2 s; does not close when drained */
+	uint32_t unread_ms;		/* 200 ms; has ended in order, while a
+					 * reply of its last second may be
+					 * unread */
 	/* Calls are not read while a connection has more than this... */
 	uint32_t max_calls;		/* 256; in progress */
 	size_t	 max_queued;		/* 8 MiB; bytes of replies unsent */

@@ -92,6 +92,8 @@ struct tcp_poller {
 	struct loop		*loop;		/* borrowed */
 	struct cds_list_head	 conns;
 	struct loop_timer	 sweep;
+	unsigned		 nunread;	/* connections in the state
+						 * UNREAD */
 	bool			 stopped;	/* accepts no more
 						 * connections */
 	atomic_uint		 nconns;	/* any thread reads */
@@ -113,6 +115,7 @@ struct tcp_listener {
 	struct tcp_options	 o;
 	struct acceptor		 accept;	/* on the first loop */
 	uint32_t		 sweep_ms;
+	unsigned		 max_unread;	/* for each poller */
 
 	struct xprt_gate	 gate;
 
@@ -128,6 +131,9 @@ enum tcp_state {
 	TCP_ENDING,	/* takes no new calls; answers those in progress */
 	TCP_LINGER,	/* everything and our FIN are sent: waits for the peer's
 			 * FIN */
+	TCP_UNREAD,	/* the peer's FIN came soon after a reply.  Ours would
+			 * keep its system from telling us, by a reset, that
+			 * its program closed without reading that reply */
 	TCP_CLOSED,	/* waits for calls and senders that refer to it */
 };
 
@@ -227,6 +233,7 @@ struct tcp_conn {
 	enum tcp_state		 state;
 	bool			 eof;		/* the peer sent its FIN */
 	struct tcp_times	 times;
+	struct loop_timer	 unread;	/* in the state UNREAD */
 	struct tcp_in		 in;
 	struct tcp_batch	 batch;
 	struct tcp_pace		 pace;

@@ -168,6 +168,10 @@ static void shut(struct tcp_conn *conn, int err)
 	else if (err)
 		stat_inc(tcp_closed_error);
 	tell_tcp_end(conn, err);
+	if (conn->state == TCP_UNREAD) {
+		loop_timer_cancel(conn->poller->loop, &conn->unread);
+		conn->poller->nunread--;
+	}
 	set_state(conn, TCP_CLOSED);
 	loop_fd_del(conn->poller->loop, &conn->fd);
 	outbox_kill(&conn->out.box);
@@ -204,11 +208,26 @@ static void tcp_conn_release(struct tcp_conn *conn)
 	}
 }
 
+/* Was a reply sent in the last second?  Where many connections come and go,
+ * some are not waited for, as others need their places. */
+static bool may_be_unread(const struct tcp_conn *conn)
+{
+	const struct tcp_poller *p = conn->poller;
+
+	return conn->in.taken > 0 && p->nunread < p->listener->max_unread &&
+	       socket_age(conn->fd.fd) < 1000;
+}
+
 /* In state ENDING: sends our FIN when all replies are sent. */
 static void tcp_conn_finish(struct tcp_conn *conn, const struct view *v)
 {
 	if (v->calls > 0 || v->queued > 0) {
 		tcp_send_watch(conn, 0, 0);
+	} else if (conn->eof && may_be_unread(conn)) {
+		set_state(conn, TCP_UNREAD);
+		conn->poller->nunread++;
+		loop_timer_set(conn->poller->loop, &conn->unread,
+			       conn->poller->listener->o.unread_ms);
 	} else if (conn->eof) {
 		shut(conn, 0);
 	} else {
@@ -271,6 +290,14 @@ static void tcp_conn_update(struct tcp_conn *conn)
 		loop_fd_mod(conn->poller->loop, &conn->fd, events);
 }
 
+static void end_in_order(struct loop_timer *t)
+{
+	struct tcp_conn *conn = container_of(t, struct tcp_conn, unread);
+
+	shut(conn, 0);
+	tcp_conn_update(conn);
+}
+
 static void tcp_conn_kicked(struct outbox *o)
 {
 	tcp_conn_update(container_of(o, struct tcp_conn, out.box));
@@ -310,6 +337,8 @@ void tcp_conn_end(struct tcp_conn *conn)
 {
 	if (conn->state == TCP_LIVE)
 		tcp_conn_take_no_more(conn);
+	else if (conn->state == TCP_UNREAD)
+		shut(conn, 0);
 	tcp_conn_update(conn);
 }
 
@@ -411,6 +440,7 @@ int tcp_conn_create(struct tcp_poller *p, int fd, struct sockaddr_storage *peer,
 		goto fail_conn;
 	conn->poller = p;
 	conn->fd = (struct loop_fd){ tcp_conn_ready, fd, EPOLLIN };
+	conn->unread.fire = end_in_order;
 	record_in_init(&conn->in.rec, MSG_MAX_TAKEN);
 	outbox_init(&conn->out.box, &tcp_outbox_ops, tcp_conn_kicked, fd,
 		    p->loop);

@@ -118,6 +118,7 @@ static struct tcp_options with_defaults(const struct tcp_options *from)
 	set_default(&o.send_ms, 60000);
 	set_default(&o.short_ms, 5000);
 	set_default(&o.linger_ms, 2000);
+	set_default(&o.unread_ms, 200);
 	set_default(&o.max_calls, 256);
 	if (o.max_queued == 0)
 		o.max_queued = 8u << 20;
@@ -241,6 +242,7 @@ static struct tcp_listener *tcp_listener_make(const struct xprt_env *env,
 	l->env = *env;
 	l->o = with_defaults(o);
 	l->sweep_ms = sweep_ms(&l->o);
+	l->max_unread = env->max_conns / 8 / env->nloops;
 	l->accept.name = "tcp";
 	l->accept.v6only = l->o.v6only;
 	l->accept.timeout_ms = USER_TIMEOUT;

@@ -105,16 +105,21 @@ int export_reach_path(struct export_table *t, const char *path,
 }
 
 /* True if @e, behind a symbolic link perhaps, is what is mounted at @at.  One
- * that is not open counts by its mountpoint: to open it shows what it is. */
+ * that is not open counts by its mountpoint: to open it shows what it is.  But
+ * a directory below that is another one, whoever may open it. */
 static bool is_mount_of(struct export_table *t, const struct export *e,
 			const struct vfs_child *at)
 {
 	const struct export_tree *x = tree_of_export(t, e);
+	const char *rest;
 
 	if (x && tree_is_mounted(x))
 		return at->mark && x->fs->mark == at->mark;
-	return e->mountpoint && !e->id_taken &&
-	       strcmp(e->mountpoint, at->path) == 0;
+	if (!e->mountpoint || e->id_taken ||
+	    strcmp(e->mountpoint, at->path) != 0)
+		return false;
+	rest = below(e->mountpoint, e->path);
+	return !rest || !*rest;
 }
 
 /* The entry of @at, by its path or, since a symbolic link may lead there, its

@@ -14,6 +14,7 @@
 #include "tests/unit/runner.h"
 
 static char state[64], exports_text[512];
+static const char *peer;		/* the entry's client */
 static struct harness_config config = {
 	.backend = &posix_vfs_ops, .state_dir = state, .exports = exports_text,
 };
@@ -22,6 +23,7 @@ static void setup(void)
 {
 	char cmd[256];
 
+	peer = "127.0.0.1";
 	snprintf(state, sizeof(state), "%s/state", space_base);
 	snprintf(cmd, sizeof(cmd), "cd %s && rm -rf e state && "
 		 "mkdir -p e/child state && ln -s child e/door", space_base);
@@ -43,8 +45,8 @@ static void begin(const char *path, const char *mountpoint)
 	snprintf(exports_text, sizeof(exports_text),
 		 "posix:%s/e 127.0.0.1(rw,insecure,no_root_squash,crossmnt)\n"
 		 "mem:/mem 127.0.0.1(rw,insecure)\n"
-		 "posix:%s/e/%s 127.0.0.1(ro,insecure,mountpoint=%s/e/%s)\n",
-		 space_base, space_base, path, space_base, mountpoint);
+		 "posix:%s/e/%s %s(ro,insecure,mountpoint=%s/e/%s)\n",
+		 space_base, space_base, path, peer, space_base, mountpoint);
 	space_serve(&config);
 }
 
@@ -72,6 +74,20 @@ TEST(an_entry_for_a_directory_there_takes_nothing_else)
 	ck_assert_int_eq(change_child("x"), NFS3_OK);
 	ck_assert_int_eq(nfs_mnt(space_at("door/sub"), &fh), MNT3_OK);
 	ck_assert_int_eq(try_mkdir(&root, fh, "y"), NFS3ERR_ROFS);
+}
+
+/* It is not there, or is not for this client. */
+TEST_LOOP(nor_does_one_that_is_not_open, 0, 2)
+{
+	static const char *const paths[] = { "child/none", "child/sub" };
+	nfs_fh3 child, fh;
+
+	peer = _i ? "192.0.2.1" : "127.0.0.1";
+	begin(paths[_i], "child");
+	ck_assert_int_eq(try_lookup(top, "child", &child), NFS3_OK);
+	child = space_keep(child);
+	ck_assert_int_eq(try_lookup(child, "sub", &fh), NFS3_OK);
+	ck_assert_int_eq(try_mkdir(&root, child, "x"), NFS3_OK);
 }
 
 /* Its mountpoint is spelled in another way, so only its file system shows what

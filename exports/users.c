@@ -215,6 +215,10 @@ static struct memo_entry *answer_to_keep(struct memo *u,
 		memo_prolong(u, q, keep);
 		goto drop;
 	}
+	/* A client can name any number of users: those of whom nothing is
+	 * known take no place that a known one has. */
+	if (unsure && memo_count(u) >= USERS_MAX / 2)
+		goto drop;
 	if (old && same_groups(old->groups, a->groups)) {
 		groups_put(a->groups);
 		a->groups = old->groups;

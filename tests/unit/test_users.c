@@ -469,6 +469,20 @@ TEST(answers_and_their_lists_are_bounded)
 	ck_assert_uint_le(memo_count(table->users), 64);
 }
 
+/* A client can name any number of them. */
+TEST(users_of_whom_nothing_is_known_push_out_no_known_one)
+{
+	struct vfs_cred cred;
+
+	ck_assert_uint_eq(count_groups(1000), 20);
+	failure = -1;
+	for (uint32_t uid = 2000; uid < 12000; uid++)
+		ck_assert(is_put_off(uid));
+	ck_assert_int_eq(find(1000, &cred), 0);
+	ck_assert_uint_eq(cred.ngids, 20);
+	export_caller_put(&cred);
+}
+
 /* Whatever users it has: root is one of them, and its group is 0. */
 TEST(the_systems_name_service_tells_users_from_strangers)
 {

@@ -58,9 +58,14 @@ int nlm_find_export(struct rpc_call *call)
 			call->msg->xprt->any_port, &exp, &opts);
 	if (err < 0)
 		return err;
+	/* To give back takes no rights, so the name service isn't asked. */
+	if (call->proc->flags & RPC_PROC_GIVES_BACK)
+		opts.manage_gids = false;
 	err = export_caller_counted(t, &opts, &who, call->may_wait,
 				    &op->cred);
-	if (err < 0) {
+	/* That matters only where rights are checked. */
+	op->unsure = err == -ETIMEDOUT;
+	if (err < 0 && !op->unsure) {
 		export_put(exp);
 		return err;
 	}
@@ -331,7 +336,8 @@ int nlm_monitor_host(struct rpc_call *call)
 
 /* As knfsd: a lock of either kind needs permission to read, or ownership; the
  * latter only where modes decide who may open a file.  With no_auth_nlm the
- * call's credential does not matter. */
+ * call's credential does not matter.  A reclaim for which the known ids do is
+ * not put off until the grace period is over. */
 static int check_access(struct nlm_op *op, const struct nlm_args *a)
 {
 	const struct vfs_ops *ops = op->node->fs->ops;
@@ -349,6 +355,8 @@ static int check_access(struct nlm_op *op, const struct nlm_args *a)
 		err = -EINVAL;
 	if (err < 0 || !op->auth_nlm)
 		return err;
+	if (op->unsure && !a->reclaim)
+		return -ETIMEDOUT;
 	get.attr = NULL;
 	get.access.want = VFS_ACCESS_READ | VFS_ACCESS_OPEN;
 	get.access.granted = 0;
@@ -357,7 +365,7 @@ static int check_access(struct nlm_op *op, const struct nlm_args *a)
 		return err;
 	return attr.uid == op->cred.uid &&
 	       !(get.access.granted & VFS_ACCESS_OPEN) ?
-	       0 : -EACCES;
+	       0 : op->unsure ? -ETIMEDOUT : -EACCES;
 }
 
 int nlm_find_file(struct rpc_call *call)

@@ -61,6 +61,7 @@ struct nlm_op {
 	int			 monitor_err;	/* its monitor's answer */
 	bool			 rw;	/* the export is, for the caller */
 	bool			 auth_nlm;
+	bool			 unsure;	/* the caller's groups */
 	uint32_t		 id;	/* the handle's export */
 	struct vfs_handle	 handle;
 	uint64_t		 fileid;

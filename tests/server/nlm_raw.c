@@ -33,7 +33,10 @@ static void send_call(uint32_t xid, uint32_t proc, uint32_t host,
 	a.fh = (struct xdr_view){ (const uint8_t *)nlmr.file.data.data_val,
 				  nlmr.file.data.data_len };
 	a.oh = xdr_text("an owner");
-	record_call(&x, bytes, sizeof(bytes), &h);
+	xdr_out_init(&x, bytes, sizeof(bytes));
+	xdr_reserve(&x, RECORD_MARK_SIZE);
+	rpc_header_call(&x, &h, &(struct rpc_auth_sys){ .machine = "",
+							.uid = nlmr.uid });
 	nlm_put_args(&x, &a, proc, true);
 	ck_assert(record_post(nlmr.fd, &x));
 }
@@ -43,6 +46,13 @@ void nlmr_lock(uint32_t host, uint32_t number)
 	send_call(number, NLM_LOCK, host, (struct nlm_args){
 		.block = nlmr.blocks, .exclusive = true, .svid = number,
 		.off = number, .len = 1, .state = 1 });
+}
+
+void nlmr_reclaim(uint32_t host, uint32_t number)
+{
+	send_call(number, NLM_LOCK, host, (struct nlm_args){
+		.exclusive = true, .svid = number, .off = number, .len = 1,
+		.reclaim = true, .state = 1 });
 }
 
 void nlmr_unlock(uint32_t host, uint32_t number)

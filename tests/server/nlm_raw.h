@@ -15,6 +15,7 @@ struct nlmr {
 	int fd;				/* the connection; the test closes it */
 	nfs_fh3 file;
 	bool blocks;			/* LOCKs wait */
+	uint32_t uid;			/* calls are this user's: root's */
 };
 extern struct nlmr nlmr;
 
@@ -22,6 +23,7 @@ extern struct nlmr nlmr;
 void nlmr_start(const struct harness_config *config);
 /* Each sends a call.  LOCK is in the host's state 1. */
 void nlmr_lock(uint32_t host, uint32_t number);
+void nlmr_reclaim(uint32_t host, uint32_t number);
 /* Its call's number is @number + 100. */
 void nlmr_unlock(uint32_t host, uint32_t number);
 /* SHARE that denies others to read; its call's number is @host. */

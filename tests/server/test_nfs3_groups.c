@@ -8,6 +8,7 @@
 #include "lib/clock.h"
 #include "tests/server/daemon_run.h"
 #include "tests/server/nfs_client.h"
+#include "tests/server/nlm_raw.h"
 #include "tests/unit/runner.h"
 
 /* A user is in groups 2000 to 2019; its calls name the first 16. */
@@ -18,13 +19,15 @@
 #define PLAIN	"/mem 127.0.0.1(rw,insecure,no_root_squash)"
 #define MANAGED	"/mem 127.0.0.1(rw,insecure,no_root_squash,manage_gids)"
 
-static _Atomic bool is_hung;
+static _Atomic bool is_hung, is_down;
 static _Atomic unsigned asked;
 
 static int fake_groups(uint32_t uid, uint32_t **gids, uint32_t *n)
 {
 	asked++;
 	WAIT_WHILE(is_hung);
+	if (is_down)
+		return -1;
 	*n = LAST - FIRST + 1;
 	*gids = calloc(*n, sizeof(**gids));
 	for (uint32_t i = 0; i < *n; i++)
@@ -150,6 +153,61 @@ TEST(a_hung_name_service_stops_no_other_users)
 	harness_publish(&srv, MANAGED);
 	EVENTUALLY(read_as(&other, fh) != NFS3ERR_JUKEBOX);
 	nfs_client_close(&other);
+}
+
+static void start_locks(const struct harness_config *config)
+{
+	SETATTR3args a = { 0 };
+	SETATTR3res r;
+
+	nlmr_start(config);
+	a.object = nlmr.file;
+	a.new_attributes.uid.set_it = 1;
+	a.new_attributes.uid.set_uid3_u.uid = nlmr.uid = USER_UID;
+	nfs_call(&root, setattr, &a, &r);
+	ck_assert_int_eq(r.status, NFS3_OK);
+	srv.exports->resolver.groups = fake_groups;
+	/* Answers about users are forgotten at once. */
+	srv.exports->resolver.users_stale_s = -1;
+	is_down = false;
+	harness_publish(&srv, MANAGED);
+}
+
+static void setup_locks(void)
+{
+	start_locks(NULL);
+}
+
+static void setup_grace(void)
+{
+	const struct harness_config config = { .nlm = { .grace_s = 600 } };
+
+	start_locks(&config);
+}
+
+TEST_CASE(.setup = setup_grace, .teardown = nlmc_end);
+
+TEST(an_owner_of_a_file_reclaims_its_lock_while_the_name_service_is_down)
+{
+	is_down = true;
+	nlmr_reclaim(0, 1);
+	ck_assert_uint_eq(nlmr_status(), NLM4_GRANTED);
+	close(nlmr.fd);
+}
+
+TEST_CASE(.setup = setup_locks, .teardown = nlmc_end);
+
+TEST(locks_are_given_back_while_the_name_service_is_down)
+{
+	nlmr_lock(0, 1);
+	ck_assert_uint_eq(nlmr_status(), NLM4_GRANTED);
+	is_down = true;
+	harness_publish(&srv, MANAGED);
+	nlmr_lock(0, 2);
+	ck_assert_uint_eq(nlmr_status(), NLM4_DENIED_GRACE_PERIOD);
+	nlmr_unlock(0, 1);
+	ck_assert_uint_eq(nlmr_status(), NLM4_GRANTED);
+	close(nlmr.fd);
 }
 
 TEST_CASE(.setup = NULL);

@@ -27,6 +27,26 @@ static struct harness_config config = {
 	.backend = &posix_vfs_ops, .state_dir = state, .exports = exports_text,
 };
 
+static nfs_fh3 in_d(void)
+{
+	nfs_fh3 fh;
+
+	ck_assert_int_eq(try_lookup(top, "d", &fh), NFS3_OK);
+	return space_keep(fh);
+}
+
+/* A kernel can have none, or none for users. */
+static bool mounts_overlay(void)
+{
+	char text[512];
+
+	snprintf(text, sizeof(text), "cd %s && O=lowerdir=low,upperdir=up/u,"
+		 "workdir=up/w,xino=off && { mount -t overlay none -o $O e || "
+		 "mount -t overlay none -o $O,userxattr e; } 2>/dev/null",
+		 space_base);
+	return system(text) == 0;
+}
+
 static void run(const char *commands)
 {
 	char text[512];
@@ -251,6 +271,24 @@ TEST_LOOP(old_handles_do_not_open_it, 0, WAYS)
 	ck_assert(is_refused(sub));
 	ck_assert(is_refused(key));
 	ck_assert_int_eq(space_status(f), NFS3_OK);
+}
+
+/* Their device numbers are not those of its directories. */
+TEST_LOOP(nor_does_another_name_of_one_in_an_overlay_of_two, 0, WAYS)
+{
+	run("umount -l e && mkdir -p low up && "
+	    "{ mountpoint -q up || mount -t tmpfs none up; } && "
+	    "rm -rf up/u up/w && mkdir up/u up/w");
+	if (!mounts_overlay()) {
+		setup();		/* for the teardown */
+		begin(_i, "e/state");
+		return;
+	}
+	run("mkdir -p e/state e/d");
+	begin(_i, "e/state");
+	run("ln e/state/" KEY " e/d/key && echo > e/d/f && ln e/d/f e/d/g");
+	ck_assert_int_eq(nfs_exists(in_d(), "key"), NFS3ERR_ACCES);
+	ck_assert_int_eq(nfs_exists(in_d(), "g"), NFS3_OK);
 }
 
 static void check_refused(const char *path)

@@ -145,8 +145,12 @@ TEST_LOOP(nor_is_one_made_that_is_not_there, 0, WAYS)
 	ck_assert_int_eq(try_link(f, top, "not"), NFS3ERR_ACCES);
 	ck_assert_int_eq(try_rename(top, "f", top, "not"), NFS3ERR_ACCES);
 	run("test ! -e e/not -a ! -L e/not");
-	/* Alike, and not the same. */
+	/* Alike: without case in the directory, it would be the same. */
 	ck_assert_int_eq(try_create(&root, top, "Not", UNCHECKED, NULL),
+			 NFS3ERR_ACCES);
+	ck_assert_int_eq(try_rename(top, "f", top, "NOT"), NFS3ERR_ACCES);
+	/* Both there, and not the same. */
+	ck_assert_int_eq(try_create(&root, top, "Control", UNCHECKED, NULL),
 			 NFS3_OK);
 	ck_assert_int_eq(try_mkdir(&root, below(top, "d"), "not"), NFS3_OK);
 }
@@ -201,6 +205,22 @@ TEST_LOOP(a_directory_that_is_moved_to_their_place_counts, 0, WAYS)
 	ck_assert_int_eq(try_rename(top, "run", top, "x"), NFS3ERR_ACCES);
 	/* Which is the administrator's to decide. */
 	ck_assert_int_eq(nfs_exists(below(top, "old"), "pid"), NFS3_OK);
+}
+
+/* By a local process; a reload names the same paths again. */
+TEST_LOOP(a_link_that_leads_elsewhere_since_counts_after_a_reload, 0, WAYS)
+{
+	nfs_fh3 dir;
+
+	begin(_i);
+	keep_out();
+	run("cp -a e/logs e/new && rm e/link && ln -s new e/link");
+	keep_out();
+	dir = below(top, "new");
+	ck_assert_int_eq(nfs_exists(dir, "audit"), NFS3ERR_ACCES);
+	ck_assert_int_eq(try_remove(&root, dir, "audit"), NFS3ERR_ACCES);
+	ck_assert_int_eq(try_rename(top, "new", top, "x"), NFS3ERR_ACCES);
+	run("test -e e/new/audit");
 }
 
 TEST_LOOP(a_mount_of_the_directory_around_them_shows_as_little, 0, WAYS)

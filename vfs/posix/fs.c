@@ -64,11 +64,11 @@ static bool has_openat2(int fd)
 }
 
 /* A profile of a container that is older than the system call has it say EPERM,
- * as if no one might do anything. */
-static int learn_access(struct posix_fs *fs, const struct vfs_config *config,
-			int fd)
+ * as if no one might do anything.  Asks no file system, whose answer EPERM may
+ * be (FUSE), or which may hang: the call itself says EBADF. */
+static int learn_access(struct posix_fs *fs, const struct vfs_config *config)
 {
-	fs->no_faccessat2 = syscall(SYS_faccessat2, fd, "", F_OK,
+	fs->no_faccessat2 = syscall(SYS_faccessat2, -1, "", F_OK,
 				    AT_EACCESS | AT_EMPTY_PATH) < 0 &&
 			    (errno == EPERM || errno == ENOSYS);
 	if (!fs->no_faccessat2 || !fs->privileged)
@@ -155,7 +155,7 @@ static int fs_learn(struct posix_fs *fs, const struct vfs_config *config,
 	fs->privileged = posix_cred_probe();
 	err = learn_kind(fs, config, &sf);
 	if (err == 0)
-		err = learn_access(fs, config, fd);
+		err = learn_access(fs, config);
 	if (err < 0)
 		return err;
 	fs->no_openat2 = !has_openat2(fd);

@@ -166,12 +166,13 @@ static int check_moved(const struct vfs_op *op, const char *name,
 {
 	struct posix_node *from = to_posix(op->node);
 	struct posix_node *to = to_posix(op->to.dir);
+	dev_t dev = posix_fs_of(from)->dev;
 	int err = posix_own_name(from, name, op->name.len, true);
 	struct stat st;
 
-	if (err == 0 && posix_own_can_be_on(posix_fs_of(from)->dev) &&
+	if (err == 0 && posix_own_can_be_on(dev) &&
 	    posix_stat_name(from, name, &st, NULL) == 0)
-		err = posix_own_is(&st, true);
+		err = posix_own_is(dev, &st, true);
 	if (err == 0)
 		err = posix_own_new(to, to_name, op->to.name.len);
 	return err > 0 ? -EACCES : err == -EEXIST ? -ENOTEMPTY : err;

@@ -107,7 +107,7 @@ int posix_node_adopt(struct posix_fs *fs, int fd, bool rdwr, struct stat *st,
 	err = -EXDEV;
 	if (st->st_dev != fs->dev && (S_ISDIR(st->st_mode) || fs->no_openat2))
 		goto fail;
-	err = posix_own_is(st, true);
+	err = posix_own_is(fs->dev, st, true);
 	if (err > 0)
 		err = -EACCES;
 	if (err < 0)
@@ -197,7 +197,7 @@ int posix_node_open(struct posix_fs *fs, const struct vfs_handle *h,
 	if (err == 0 && st.st_nlink == 0 && !fs->no_nlink)
 		err = -ESTALE;
 	if (err == 0)
-		err = posix_own_is(&st, false);
+		err = posix_own_is(fs->dev, &st, false);
 	if (err > 0)
 		err = -ESTALE;
 	if (err < 0) {

@@ -71,22 +71,23 @@ static inline bool posix_own_can_be_on(dev_t dev)
 	       (dev & 63) & 1;
 }
 
-int  posix_own_look(const struct stat *st);
+int  posix_own_look(dev_t dev, const struct stat *st);
 /*
- * 1 if @st is the server's; else 0.  @by_name: a name led there that
- * posix_own_name() has let pass, so it matters only for a file of several
+ * 1 if @st, in the tree whose directories are on @dev, is the server's; else 0:
+ * an overlay's files can have other device numbers.  @by_name: a name led there
+ * that posix_own_name() has let pass, so it matters only for a file of several
  * names.  -EAGAIN: this thread must not wait for the answer; -ETIMEDOUT: it
  * can't be known now.
  */
-static inline int posix_own_is(const struct stat *st, bool by_name)
+static inline int posix_own_is(dev_t dev, const struct stat *st, bool by_name)
 {
-	if (likely(!posix_own_can_be_on(st->st_dev)))
+	if (likely(!posix_own_can_be_on(dev)))
 		return 0;
 	if (by_name && (S_ISDIR(st->st_mode) ?
 			!(posix_own_dirs >> (st->st_ino & 63) & 1) :
 			st->st_nlink < 2))
 		return 0;
-	return posix_own_look(st);
+	return posix_own_look(dev, st);
 }
 
 /* Bits for the last names of all paths, and for all names in them. */

@@ -217,6 +217,18 @@ static struct posix_own_path *own_path_make(const char *path)
 	return p;
 }
 
+/* A link on the way can lead elsewhere since. */
+static bool same_places(const struct posix_own_path *p,
+			const struct posix_own_path *like)
+{
+	bool same = p->n == like->n;
+
+	for (size_t i = 0; i < p->n && same; i++)
+		same = strcmp(p->places[i].at, like->places[i].at) == 0 &&
+		       strcmp(p->places[i].name, like->places[i].name) == 0;
+	return same;
+}
+
 /* Another one of its path, if nothing was put in its place since. */
 static struct posix_own_path *own_path_find(const struct posix_own_path *like)
 {
@@ -225,7 +237,7 @@ static struct posix_own_path *own_path_find(const struct posix_own_path *like)
 	mutex_lock(&lock);
 	p = all;
 	while (p && (p->dir != like->dir || p->dev != like->dev ||
-		     strcmp(p->path, like->path) != 0))
+		     strcmp(p->path, like->path) != 0 || !same_places(p, like)))
 		p = p->next;
 	if (p)
 		p->refs++;
@@ -300,19 +312,19 @@ char *posix_own_around(int fd)
 
 /* ---- files, by number */
 
-static int path_has(const struct posix_own_path *p, const struct stat *st)
+static int path_has(const struct posix_own_path *p, dev_t dev,
+		    const struct stat *st)
 {
 	struct stat now;
-	int is = p->dir && p->dir_dev == st->st_dev ?
-		 posix_own_has(p->dir, st) : 0;
+	int is = p->dir && p->dir_dev == dev ? posix_own_has(p->dir, st) : 0;
 
-	if (is || p->dev != st->st_dev)
+	if (is || p->dev != dev)
 		return is;
 	return stat(p->path, &now) == 0 && now.st_dev == st->st_dev &&
 	       now.st_ino == st->st_ino;
 }
 
-int posix_own_look(const struct stat *st)
+int posix_own_look(dev_t dev, const struct stat *st)
 {
 	struct posix_own_path *p = NULL;
 	uint32_t caller;
@@ -323,7 +335,7 @@ int posix_own_look(const struct stat *st)
 	caller = posix_cred_lend_server();
 	while ((p = next_path(p)))
 		if (is == 0)
-			is = path_has(p, st);
+			is = path_has(p, dev, st);
 	posix_cred_take_back(caller);
 	return is;
 }
@@ -349,15 +361,16 @@ static bool some_place_is_named(const char *name, bool change)
 	return is;
 }
 
-/* In a directory without case two names are one. */
-static bool is_same_file(const struct posix_node *dir, const char *name,
-			 const struct place *at)
+/* In a directory without case two names are one.  While neither is there, no
+ * system call tells; nor where the server's can't be looked at. */
+static bool can_be_same_file(const struct posix_node *dir, const char *name,
+			     const struct place *at)
 {
 	char *path = joined(at->at, "/", at->name);
 	struct stat a, b;
-	bool is = path && lstat(path, &a) == 0 &&
-		  fstatat(dir->fd, name, &b, AT_SYMLINK_NOFOLLOW) == 0 &&
-		  a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+	bool has = path && lstat(path, &a) == 0;
+	bool is = fstatat(dir->fd, name, &b, AT_SYMLINK_NOFOLLOW) == 0 ?
+		  has && a.st_dev == b.st_dev && a.st_ino == b.st_ino : !has;
 
 	free(path);
 	return is;
@@ -370,7 +383,7 @@ static bool place_is_in(const struct place *at, struct posix_node *dir,
 
 	return stat(at->at, &st) == 0 && st.st_ino == dir->ino &&
 	       st.st_dev == posix_fs_of(dir)->dev &&
-	       (strcmp(at->name, name) == 0 || is_same_file(dir, name, at));
+	       (strcmp(at->name, name) == 0 || can_be_same_file(dir, name, at));
 }
 
 int posix_own_look_name(struct posix_node *dir, const char *name, bool change)

@@ -200,7 +200,7 @@ static void fill_plus(const struct reading *r, const char *name,
 		 (!fill_kept(r, name, &st, e) && !fill_found(r, name, &st, e)))
 		return;
 	if (posix_own_name(r->dir, name, e->name.len, false) < 0 ||
-	    posix_own_is(&st, true))
+	    posix_own_is(fs->dev, &st, true))
 		return;
 	e->has_attr = e->has_handle = true;
 	e->fileid = st.st_ino;

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "lib/crew.h"
+#include "lib/hash.h"
 #include "lib/log.h"
 #include "lib/util.h"
 
@@ -113,8 +114,11 @@ void names_check(const struct export_set *set, const struct resolver *r,
 
 	if (!l)
 		return;
-	if (wait || crew_job_init(&l->job, ask_names, "names") < 0)
+	if (wait || crew_job_init(&l->job, ask_names, "names") < 0) {
 		ask_names(&l->job);
-	else
-		crew_run(&l->job);
+		return;
+	}
+	/* Each change of exports makes one, and all wait for one service. */
+	l->job.place = hash_text(0, "names");
+	crew_run(&l->job);
 }

@@ -260,7 +260,6 @@ static void let_go(struct tree *tree)
 	if (tree->holds)
 		mountpoint_release(&tree->held);
 	tree->holds = false;
-	tree->job.place = mount_place(tree->backend, tree->pub.path);
 }
 
 /* True: it failed when no publisher waited any more: it is tried again. */
@@ -275,8 +274,10 @@ static bool mount_tree(struct tree *tree)
 				 make_fs(tree, &why);
 	/* Another tree of this path may be made as soon as the failure is
 	 * told, and there is only one table of files for the path. */
-	if (err < 0)
+	if (err < 0) {
 		let_go(tree);
+		tree->job.place = mount_place(tree->backend, tree->pub.path);
+	}
 	mutex_lock(&t->trees_lock);
 	late = (tree->late || (tree->patient && err < 0)) && !tree->unused &&
 	       !tree->is_child;

@@ -8,6 +8,8 @@
 #include <string.h>
 #include <sys/sysmacros.h>
 
+#include "lib/hash.h"
+
 #define POINT_SIZE	4096
 
 static bool is_octal(const char *p)
@@ -38,26 +40,64 @@ static bool is_at_or_below(const char *path, const char *top, size_t len)
 			    (path[len] == '/' || path[len] == '\0'));
 }
 
-uint64_t mounts_place(const char *path)
+/* The length of the part of a source that names the server or the pool of its
+ * file system: "HOST" of "HOST:/PATH", "//HOST" of "//HOST/SHARE", and "POOL"
+ * of "POOL/SET" on ZFS.  0: it names none. */
+static size_t shared_part(const char *type, const char *source)
 {
-	FILE *f = fopen("/proc/self/mountinfo", "re");
+	const char *end = strstr(source, ":/");
+
+	if (strncmp(source, "//", 2) == 0)
+		return 2 + strcspn(source + 2, "/");
+	if (strcmp(type, "zfs") == 0)
+		return strcspn(source, "/");
+	return end ? (size_t)(end - source) : 0;
+}
+
+/* Of a line.  Such file systems have a number each, and hang together. */
+static uint64_t place_of_line(const char *line)
+{
+	char type[64], source[256];
+	unsigned major, minor;
+	const char *rest;
+
+	if (sscanf(line, "%*s %*s %u:%u", &major, &minor) != 2)
+		return 0;
+	rest = strstr(line, " - ");
+	if (major == 0 && rest &&
+	    sscanf(rest, " - %63s %255s", type, source) == 2 &&
+	    shared_part(type, source) > 0) {
+		source[shared_part(type, source)] = '\0';
+		return hash_text(hash_text(0, type), source);
+	}
+	return makedev(major, minor);
+}
+
+uint64_t mounts_place_in(FILE *list, const char *path)
+{
 	char *line = NULL, point[POINT_SIZE];
 	size_t size = 0, most = 0, len;
-	unsigned major, minor;
 	uint64_t place = 0;
 
-	while (f && getline(&line, &size, f) > 0) {
-		if (sscanf(line, "%*s %*s %u:%u %*s %4095s", &major, &minor,
-			   point) != 3)
+	while (getline(&line, &size, list) > 0) {
+		if (sscanf(line, "%*s %*s %*s %*s %4095s", point) != 1)
 			continue;
 		mounts_decode(point);
 		len = strlen(point);
 		if (len < most || !is_at_or_below(path, point, len))
 			continue;
 		most = len;
-		place = makedev(major, minor);
+		place = place_of_line(line);
 	}
 	free(line);
+	return place;
+}
+
+uint64_t mounts_place(const char *path)
+{
+	FILE *f = fopen("/proc/self/mountinfo", "re");
+	uint64_t place = f ? mounts_place_in(f, path) : 0;
+
 	if (f)
 		fclose(f);
 	return place;

@@ -5,10 +5,14 @@
 #define GANNET_LIB_MOUNTS_H
 
 #include <stdint.h>
+#include <stdio.h>
 
 /* The number of the file system where the absolute @path lies, if no symbolic
- * link leads elsewhere.  0: there is no list. */
+ * link leads elsewhere; those of one server of the network, or of one ZFS pool,
+ * have one number.  0: there is no list. */
 uint64_t mounts_place(const char *path);
+/* The same by another list than that of this process. */
+uint64_t mounts_place_in(FILE *list, const char *path);
 
 /* The list separates its words by spaces, so it writes a space, tab, newline or
  * backslash of a name as a backslash and three octal digits.  Puts the names'

@@ -5,7 +5,7 @@
 # "make bench-report" makes them anew, on a machine that does nothing else; then
 # this bound can be lowered.
 most=300
-paths=(nfs3 rpc transport/stream transport/socket vfs/posix)
+paths=(nfs3 rpc wire exports lib transport/stream transport/socket vfs/posix)
 
 skip() { echo "skipped: $*"; exit 77; }
 cd "${srcdir:-.}" || exit 1

@@ -19,6 +19,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -496,6 +497,7 @@ static void table_destroy(struct posix_table *t)
 int posix_table_open(const char *dir, uint64_t id, struct posix_table **out)
 {
 	struct posix_table *t = calloc(1, sizeof(*t));
+	struct stat st;
 	int err = -ENOMEM;
 
 	if (!t)
@@ -512,6 +514,9 @@ int posix_table_open(const char *dir, uint64_t id, struct posix_table **out)
 	err = crew_job_init(&t->flusher, run_flusher, "posix-table");
 	if (err < 0)
 		goto fail;
+	/* It waits for the disk of the journal, not for that of the export. */
+	if (fstat(t->journal.fd[0], &st) == 0)
+		t->flusher.place = st.st_dev;
 	crew_run(&t->flusher);		/* a full disk may have left changes */
 	*out = t;
 	return 0;

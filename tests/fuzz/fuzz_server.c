@@ -99,6 +99,8 @@ static void start(struct world *v)
 		.exports = exports,
 		.backend = v->posix ? &posix_vfs_ops : &mem_vfs_ops,
 		.nworkers = 2,
+		/* Each input waits for the end of its connection. */
+		.unread_ms = 1,
 		.nfs3 = { .rtmax = 65536, .wtmax = 65536, .dtpref = 65536 },
 	};
 

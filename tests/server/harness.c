@@ -109,8 +109,9 @@ static void start_programs(struct harness *h, const struct harness_config *c)
 	must(rpc_server_add(h->server, &rdma_config_program), "add rdmaconfig");
 }
 
-static void start_listener(struct harness *h)
+static void start_listener(struct harness *h, const struct harness_config *c)
 {
+	const struct tcp_options o = { .unread_ms = c->unread_ms };
 	struct sockaddr_in addr = { .sin_family = AF_INET };
 
 	addr.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
@@ -119,7 +120,7 @@ static void start_listener(struct harness *h)
 	h->env.loops = h->loops;
 	h->env.nloops = HARNESS_LOOPS;
 	h->env.max_conns = 100;
-	must(tcp_listen(&h->env, (struct sockaddr *)&addr, NULL, &h->tcp),
+	must(tcp_listen(&h->env, (struct sockaddr *)&addr, &o, &h->tcp),
 	     "listen");
 	memcpy(&addr, &h->tcp->local, sizeof(addr));
 	h->port = ntohs(addr.sin_port);
@@ -220,7 +221,7 @@ void harness_start(struct harness *h, const struct harness_config *config)
 	must(export_table_create(&ec, &h->exports), "exports");
 	harness_publish(h, c.exports ? c.exports : DEFAULT_EXPORTS);
 	start_programs(h, &c);
-	start_listener(h);
+	start_listener(h, &c);
 	if (getenv("HARNESS_FABRIC"))
 		start_rdma(h, getenv("HARNESS_FABRIC"));
 }

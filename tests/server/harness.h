@@ -45,6 +45,7 @@ struct harness_config {
 	struct nfs3_config    nfs3;	/* its exports are set here */
 	struct nlm_config     nlm;	/* the same */
 	uint16_t	      rpcbind_port;	/* of clients: 111 */
+	uint32_t	      unread_ms;	/* struct tcp_options */
 };
 
 struct harness {

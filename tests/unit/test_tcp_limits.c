@@ -151,6 +151,21 @@ TEST(garbage_harms_nobody_else)
 	EVENTUALLY(fx_conns() == 0);
 }
 
+/* mount(8) makes one connection after the other. */
+TEST(a_client_may_connect_again_at_once_however_few_connections_it_may_have)
+{
+	struct tcp_options o = { .unread_ms = 3600 * 1000 };
+	int fd;
+
+	fx.env.max_peer_conns = 1;
+	fx_listen(&o);
+	fd = fx_connect();
+	fx_send_call(fd, 1, FX_ECHO, 0, 40);
+	ck_assert_uint_eq(fx_recv_echo(fd), 1);
+	close(fd);
+	EVENTUALLY(fx_conns() == 0);
+}
+
 TEST(a_record_that_stalls_ends_the_connection)
 {
 	struct tcp_options o = { .stall_ms = 200 };

@@ -208,14 +208,17 @@ static void tcp_conn_release(struct tcp_conn *conn)
 	}
 }
 
-/* Was a reply sent in the last second?  Where many connections come and go,
- * some are not waited for, as others need their places. */
+/* Was a reply sent so lately that a reset will tell of it (rpc/drc_rule.h)?
+ * Where many connections come and go, some are not waited for, as others need
+ * their places; nor is one whose client needs its place for the next. */
 static bool may_be_unread(const struct tcp_conn *conn)
 {
 	const struct tcp_poller *p = conn->poller;
 
 	return conn->in.taken > 0 && p->nunread < p->listener->max_unread &&
-	       socket_age(conn->fd.fd) < 1000;
+	       socket_age(conn->fd.fd) < 800 &&
+	       xprt_gate_has_room(&p->listener->gate,
+				  (const struct sockaddr *)&conn->xprt.peer);
 }
 
 /* In state ENDING: sends our FIN when all replies are sent. */

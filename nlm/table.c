@@ -207,9 +207,15 @@ static void note_ended(struct nlm_table *t, const struct in6_addr *addr,
 		       uint64_t ns, uint32_t state)
 {
 	struct nlm_ended *e = &t->ended[addr_bucket(addr)];
+	uint64_t older = MIN(ns, e->ns);
 
-	if (ns >= e->ns)
-		*e = (struct nlm_ended){ *addr, ns, state };
+	if (memcmp(&e->addr, addr, sizeof(*addr)) != 0)
+		e->lost_ns = MAX(e->lost_ns, older);
+	if (ns < e->ns)
+		return;
+	e->addr = *addr;
+	e->ns = ns;
+	e->state = state;
 }
 
 void nlm_table_ended(struct nlm_table *t, const struct in6_addr *addr,
@@ -223,8 +229,10 @@ bool nlm_table_is_outlived(const struct nlm_table *t, const struct nlm_host *h,
 {
 	const struct nlm_ended *e = &t->ended[addr_bucket(&h->addr)];
 
-	return is_of(h, &e->addr) && ns <= e->ns &&
-	       (!e->state || state != e->state);
+	/* Its end can be that which another address took the place of. */
+	if (!is_of(h, &e->addr))
+		return ns <= e->lost_ns;
+	return ns <= e->ns && (!e->state || state != e->state);
 }
 
 void nlm_host_free(struct nlm_table *t, struct nlm_host *h)

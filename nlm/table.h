@@ -229,6 +229,10 @@ struct nlm_limits {
 struct nlm_ended {
 	struct in6_addr	 addr;
 	uint64_t	 ns;
+	uint64_t	 lost_ns;	/* the last end of another address that
+					 * has no place, or 0.  Calls that came
+					 * earlier have to come again, as any
+					 * host can send notices */
 	uint32_t	 state;		/* its monitor's since then; 0: what
 					 * was locked in any ended */
 };
@@ -291,7 +295,8 @@ void nlm_host_monitored(struct nlm_table *t, struct nlm_host *h);
 void nlm_table_ended(struct nlm_table *t, const struct in6_addr *addr,
 		     uint32_t state);
 /* True if a call of @h in @state that came at @ns came before locks at its
- * address were ended, of which @h's may be some. */
+ * address were ended, of which @h's may be some; also if a later end of another
+ * address hides that. */
 bool nlm_table_is_outlived(const struct nlm_table *t, const struct nlm_host *h,
 			   uint64_t ns, uint32_t state);
 /* The host has no owners. */

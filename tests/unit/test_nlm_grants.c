@@ -152,6 +152,26 @@ TEST(the_end_of_a_host_is_known_when_it_has_left_the_table)
 	ck_assert(!nlm_table_is_outlived(&table, host, came, 3));
 }
 
+/* Others send notices, too, from as many addresses as they like. */
+TEST(the_end_of_a_host_is_not_forgotten_for_ends_of_others)
+{
+	const struct in6_addr addr = owner->host->addr;
+	struct in6_addr other = addr;
+	uint64_t came = clock_ns(), last;
+
+	nlm_table_ended(&table, &addr, 0);
+	/* Some share its place, whatever the key of the hash is. */
+	for (unsigned i = 0; i < 32 * NLM_BUCKETS; i++) {
+		other.s6_addr[1] = (uint8_t)(i >> 8);
+		other.s6_addr[2] = (uint8_t)i;
+		nlm_table_ended(&table, &other, 3);
+	}
+	last = clock_ns();
+	ck_assert(nlm_table_is_outlived(&table, owner->host, came, 3));
+	/* A call that comes later is not concerned. */
+	ck_assert(!nlm_table_is_outlived(&table, owner->host, last + 1, 3));
+}
+
 /* Hosts of one network choose their addresses. */
 TEST(a_host_is_found_and_counted_among_few_however_many_its_network_has)
 {

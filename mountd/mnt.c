@@ -286,7 +286,8 @@ int mount_end_mnt3(struct rpc_call *call, int err)
 			    "overloaded", shown, call->msg->xprt->name);
 	} else if (err < 0) {
 		stat_inc(mount_refused);
-		log_refusal(call, shown, w->exp != NULL, err);
+		/* A link can lead out of an export, to where none is. */
+		log_refusal(call, shown, w->exp || w->path, err);
 	} else if (call->version->vers == 3) {
 		note_mount(call, shown);
 	}

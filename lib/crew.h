@@ -29,7 +29,6 @@
 #define CREW_IDLE	UINT64_MAX	/* run it when crew_run() asks for it */
 #define CREW_GONE	UINT64_C(0)	/* it is freed: do not touch it */
 
-
 struct crew_job {
 	/* Returns when to run it again (clock_ns()), or one of the above. */
 	uint64_t	(*run)(struct crew_job *job);

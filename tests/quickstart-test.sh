@@ -15,8 +15,8 @@ all_packages=("${short_packages[@]}" clang libclang-rt-dev xz-utils valgrind
 	tshark debhelper lintian mmdebstrap prometheus bpftrace chromium
 	python3-prometheus-client spin "${ceph_packages[@]}")
 short_phases=(packages scripts main lab)
-all_phases=(packages scripts main crash model soak callgrind bench lab asan
-	tsan ceph fuzz distribution debian)
+all_phases=(packages scripts main crash model soak callgrind bench lab ceph
+	asan tsan fuzz distribution debian)
 # A client of TCP, and one of RDMA, which do what an application does.
 short_lab='@(tcp|rxe) @(exerciser|git)'
 lab_packages() { grep -v '^#' "$top/tests/lab/packages"; }
@@ -415,43 +415,23 @@ mutate()
 # The module for CephFS, in clusters of its own, some at a time, since most of
 # the time is spent waiting.  All tests but mounts, which is suite with more
 # clients.
-ceph_lists=('suite model servers addresses' procedures 'several faults'
-	'own loss listing waits grace failover names quickstart')
-
-# Counts what ran beside asan and tsan, or runs it.
 ceph()
 {
-	local n
-	[ -n "$ceph_pid" ] || { ceph_built && ceph_ahead; } || return
-	wait "$ceph_pid"
-	ceph_pid=''
-	for n in "${!ceph_lists[@]}"; do ceph_result "$work/logs/ceph-$n"; done
-}
-
-ceph_built()
-{
-	local n
+	local n lists=('suite model servers addresses'
+		procedures 'several faults'
+		'own loss listing waits grace failover names quickstart')
 	install_missing "${ceph_packages[@]}"
 	# One after the other: side by side they would make files twice.
 	for n in all check ceph-tests; do
-		logged in_tree main "$n" TESTS= && continue
-		fail "the module for CephFS builds"
-		return 1
+		logged in_tree main "$n" TESTS= ||
+			{ fail "the module for CephFS builds"; return; }
 	done
-}
-
-# Starts the clusters' tests.
-ceph_pid=''
-ceph_ahead()
-{
-	{
-		for n in "${!ceph_lists[@]}"; do
-			# shellcheck disable=SC2086 # a name is a word
-			ceph_tests "$work/logs/ceph-$n" ${ceph_lists[n]} &
-		done
-		wait
-	} &
-	ceph_pid=$!
+	for n in "${!lists[@]}"; do
+		# shellcheck disable=SC2086 # a name is a word
+		ceph_tests "$work/logs/ceph-$n" ${lists[n]} &
+	done
+	wait
+	for n in "${!lists[@]}"; do ceph_result "$work/logs/ceph-$n"; done
 }
 
 # ceph_tests LOG NAME...
@@ -536,14 +516,8 @@ run_test()
 		case $name in
 		lab) ahead "$@" > "$work/logs/ahead.log" 2>&1 & ;;
 		esac
-		# Clusters wait most of the time.
-		case "$name $* " in
-		'asan '*' ceph '*)
-			phase_log=$work/logs/ceph.log
-			ceph_built && ceph_ahead ;;
-		esac
 		phase "$name"
-		[ -n "$ceph_pid" ] || wait
+		wait
 	done
 	[ -z "$short" ] || covered
 	echo "$passed passed, $failed failed, $skipped skipped"

@@ -262,7 +262,7 @@ static void let_go(struct tree *tree)
 	tree->holds = false;
 }
 
-/* True: it failed when no publisher waited any more: it is tried again. */
+/* True: the mount failed, no publisher waits for it, and it is tried again. */
 static bool mount_tree(struct tree *tree)
 {
 	struct export_table *t = tree->table;

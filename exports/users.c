@@ -215,8 +215,8 @@ static struct memo_entry *answer_to_keep(struct memo *u,
 		memo_prolong(u, q, keep);
 		goto drop;
 	}
-	/* A client can name any number of users: those of whom nothing is
-	 * known take no place that a known one has. */
+	/* A client can name any number of users, so an unknown user takes no
+	 * place from a known one. */
 	if (unsure && memo_count(u) >= USERS_MAX / 2)
 		goto drop;
 	if (old && same_groups(old->groups, a->groups)) {

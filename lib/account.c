@@ -19,7 +19,7 @@ static _Atomic uint64_t claimed[ACCOUNT_CELLS / WORD_BITS] = { 1 };
 
 static_assert(ACCOUNT_CELLS % WORD_BITS == 0, "whole words");
 
-/* A free bit of a word, which is taken; -1: there is none. */
+/* Takes a free bit of a word; -1: all are taken. */
 static int claim_bit(_Atomic uint64_t *word)
 {
 	uint64_t was = atomic_load(word);

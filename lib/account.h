@@ -20,8 +20,8 @@
 #include "lib/histogram.h"
 #include "lib/util.h"
 
-/* One more than the pollers that have cells of their own: those of the largest
- * machines.  The others share one, by locked instructions. */
+/* Each poller has a cell, on all but the largest machines.  The pollers beyond
+ * and all other threads share cell 0, by locked instructions. */
 #define ACCOUNT_CELLS	128u
 
 /* The ways of data: from the files to the client, and back. */

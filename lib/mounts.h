@@ -8,8 +8,8 @@
 #include <stdio.h>
 
 /* The number of the file system where the absolute @path lies, if no symbolic
- * link leads elsewhere; those of one server of the network, or of one ZFS pool,
- * have one number.  0: there is no list. */
+ * link leads elsewhere.  File systems of one network server, or of one ZFS
+ * pool, have one number.  0: there is no list. */
 uint64_t mounts_place(const char *path);
 /* The same by another list than that of this process. */
 uint64_t mounts_place_in(FILE *list, const char *path);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* own_files - the files that the settings name, and those that are read where
- * they name none. */
+/* own_files - the files that the settings name, and the defaults where they
+ * name no file. */
 #include "daemon/settings/settings.h"
 
 #include <errno.h>

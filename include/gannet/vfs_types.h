@@ -103,7 +103,7 @@ struct vfs_name {
 /* A backend's node has this as a member. */
 struct vfs_node {
 	/* Borrowed: outlives its nodes.  Another than the tree's one if the
-	 * node has operations of its own, node->fs->ops. */
+	 * node has other operations, node->fs->ops. */
 	struct vfs_fs	*fs;
 	atomic_uint	 refs;		/* vfs_node_init(), _get(), _put() */
 };

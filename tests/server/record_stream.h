@@ -24,5 +24,7 @@ void record_call(struct xdr_out *x, void *buf, size_t size,
 size_t record_end(struct xdr_out *x);
 /* ... and sends it.  False: it could not be sent whole. */
 bool record_post(int fd, struct xdr_out *x);
+/* As a server: waits for a call of @proc, and answers with two words. */
+void record_answer(int fd, uint32_t proc, uint32_t first, uint32_t second);
 
 #endif

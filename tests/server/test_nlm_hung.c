@@ -128,7 +128,7 @@ TEST(locks_that_wait_for_the_monitor_are_to_come_again_when_the_server_ends)
 	for (unsigned i = 0; i < ROOM; i++)
 		ck_assert_uint_eq(nlmr_status(), NLM4_DENIED_GRACE_PERIOD);
 	ck_assert_uint_eq(count_forgotten(), ROOM);
-	/* One that comes later does not wait, either. */
+	/* A LOCK that comes later does not wait, either. */
 	send_lock(ROOM);
 	ck_assert_uint_eq(nlmr_status(), NLM4_DENIED_GRACE_PERIOD);
 	close(nlmr.fd);
@@ -420,7 +420,7 @@ TEST(calls_that_wait_for_an_answer_are_to_come_again_when_the_server_ends)
 	EVENTUALLY(stats_sum_by_name("nlm_awaits") == 1);
 	nlm_ending(srv.nlm);
 	ck_assert_uint_eq(nlmr_status(), NLM4_DENIED_GRACE_PERIOD);
-	/* One that comes later does not wait, either. */
+	/* A LOCK that comes later does not wait, either. */
 	ck_assert_uint_eq(nlmc_unlock(&late, three), NLM4_DENIED_GRACE_PERIOD);
 	nlmr.blocks = false;
 	close(nlmr.fd);

@@ -505,25 +505,6 @@ TEST(a_simulated_crash_tells_all_hosts)
 static int statd;			/* a socket that listens */
 static int binder_fd;			/* a connection */
 
-/* Takes a call of @proc from a connection, and answers with two words. */
-static void serve(int fd, uint32_t proc, uint32_t first)
-{
-	uint8_t wire[1024];
-	struct rpc_header h;
-	struct xdr_out out;
-	struct xdr_in x;
-
-	xdr_in_init(&x, wire, record_receive(fd, wire, sizeof(wire)));
-	ck_assert_int_eq(rpc_header_decode(&x, &h), RPC_HEADER_CALL);
-	ck_assert_uint_eq(h.proc, proc);
-	xdr_out_init(&out, wire, sizeof(wire));
-	xdr_reserve(&out, RECORD_MARK_SIZE);
-	rpc_header_accepted(&out, h.xid, RPC_SUCCESS);
-	xdr_put_u32(&out, first);
-	xdr_put_u32(&out, 5);
-	ck_assert(record_post(fd, &out));
-}
-
 /* rpc.statd starts: its port is asked for.  Returns the connection to it. */
 static int statd_starts(void)
 {
@@ -532,7 +513,7 @@ static int statd_starts(void)
 	listen(statd, 1);
 	if (binder_fd < 0)
 		binder_fd = accept(binder, NULL, NULL);
-	serve(binder_fd, PMAPPROC_GETPORT, port);
+	record_answer(binder_fd, PMAPPROC_GETPORT, port, 5);
 	return accept(statd, NULL, NULL);
 }
 
@@ -559,14 +540,14 @@ TEST(rpc_statd_is_found_again_after_its_restart)
 
 	nsm_monitor(nsm, host_at("a", "192.0.2.11"), done, NULL);
 	fd = statd_starts();
-	serve(fd, SM_MON, SM_SUCC);
+	record_answer(fd, SM_MON, SM_SUCC, 5);
 	wait_sem(&came);
 	close(fd);
 	close(statd);
 	ck_assert_int_eq(monitor("b", "192.0.2.12"), -ECONNREFUSED);
 	nsm_monitor(nsm, host_at("b", "192.0.2.12"), done, NULL);
 	fd = statd_starts();
-	serve(fd, SM_MON, SM_SUCC);
+	record_answer(fd, SM_MON, SM_SUCC, 5);
 	wait_sem(&came);
 	ck_assert_int_eq(last_err, 0);
 	close(fd);
@@ -579,14 +560,14 @@ TEST(hosts_wait_until_rpc_statd_has_time_for_them)
 
 	nsm_monitor(nsm, host_at("a", "192.0.2.11"), done, NULL);
 	fd = statd_starts();
-	serve(fd, SM_MON, SM_SUCC);
+	record_answer(fd, SM_MON, SM_SUCC, 5);
 	for (int i = 0; i < 5; i++) {
 		snprintf(text, sizeof(text), "192.0.2.%d", i);
 		nsm_monitor(nsm, host_at(text, text), done, NULL);
 	}
 	EVENTUALLY(stats_sum_by_name("client_busy") > 0);
 	for (int i = 0; i < 5; i++)
-		serve(fd, SM_MON, SM_SUCC);
+		record_answer(fd, SM_MON, SM_SUCC, 5);
 	for (int i = 0; i < 6; i++)
 		wait_sem(&came);
 	ck_assert_uint_eq(errors, 0);

@@ -228,25 +228,6 @@ TEST(callers_that_go_while_rpc_statd_hangs_are_not_called_back)
 	ck_assert_uint_eq(ended, 1);
 }
 
-/* Takes a call of @proc, and answers with two words. */
-static void answer_call(int fd, uint32_t proc, uint32_t first)
-{
-	uint8_t wire[1024];
-	struct rpc_header h;
-	struct xdr_out out;
-	struct xdr_in x;
-
-	xdr_in_init(&x, wire, record_receive(fd, wire, sizeof(wire)));
-	ck_assert_int_eq(rpc_header_decode(&x, &h), RPC_HEADER_CALL);
-	ck_assert_uint_eq(h.proc, proc);
-	xdr_out_init(&out, wire, sizeof(wire));
-	xdr_reserve(&out, RECORD_MARK_SIZE);
-	rpc_header_accepted(&out, h.xid, RPC_SUCCESS);
-	xdr_put_u32(&out, first);
-	xdr_put_u32(&out, 5);
-	ck_assert(record_post(fd, &out));
-}
-
 TEST(rpc_statd_forgets_hosts_of_callers_that_went_unless_others_have_them)
 {
 	int goes, stays, udp, statd, binder, fd;
@@ -255,24 +236,24 @@ TEST(rpc_statd_forgets_hosts_of_callers_that_went_unless_others_have_them)
 	ck_assert_int_eq(listen(statd, 1), 0);
 	monitor("goes", &goes);
 	binder = accept(silent_tcp, NULL, NULL);
-	answer_call(binder, PMAPPROC_GETPORT, port);
+	record_answer(binder, PMAPPROC_GETPORT, port, 5);
 	fd = accept(statd, NULL, NULL);
 	ck_assert(nsm_forget(nsm, &goes));
-	answer_call(fd, SM_MON, SM_SUCC);
-	answer_call(fd, SM_UNMON, SM_SUCC);
+	record_answer(fd, SM_MON, SM_SUCC, 5);
+	record_answer(fd, SM_UNMON, SM_SUCC, 5);
 	ck_assert_uint_eq(ended, 0);
 	/* rpc.statd knows addresses, and another host has this one now. */
 	monitor("stays", &stays);
-	answer_call(fd, SM_MON, SM_SUCC);
+	record_answer(fd, SM_MON, SM_SUCC, 5);
 	EVENTUALLY(ended == 1);
 	monitor("goes", &goes);
 	EVENTUALLY(is_asking());
 	ck_assert(nsm_forget(nsm, &goes));
-	answer_call(fd, SM_MON, SM_SUCC);
+	record_answer(fd, SM_MON, SM_SUCC, 5);
 	EVENTUALLY(!is_asking());
 	monitor("last", &goes);
 	/* Not SM_UNMON. */
-	answer_call(fd, SM_MON, SM_SUCC);
+	record_answer(fd, SM_MON, SM_SUCC, 5);
 	EVENTUALLY(ended == 2);
 	close(fd);
 	close(binder);

@@ -115,7 +115,7 @@ TEST(a_call_back_behind_others_of_its_host_takes_the_place_of_one_that_ends)
 	nlm_due_end(w[0]);
 	nlm_due_end(w[1]);
 	ck_assert_ptr_eq(nlm_due_first(due, 0), w[2]);
-	/* One that ends behind others is not called. */
+	/* A waiter that ends behind others is not called. */
 	nlm_wait_free(&table, w[3]);
 	nlm_wait_free(&table, w[2]);
 	ck_assert_ptr_null(due);

@@ -135,7 +135,6 @@ TEST(changes_count_in_order_before_and_after_they_are_written)
 static void serve_and_die(void)
 {
 	if (fork() == 0) {
-		rcu_register_thread();
 		assert_ok(posix_table_open(w.state, 7, &table));
 		change_all();
 		_exit(0);
@@ -272,7 +271,6 @@ static void allow_files(rlim_t size)
 /* The disk is full for a while, in the middle of a record. */
 static void be_full_and_die(void)
 {
-	rcu_register_thread();
 	assert_ok(posix_table_open(w.state, 7, &table));
 	add(1, 100, "a", false);
 	allow_files(journal_size() + 20);
@@ -304,7 +302,6 @@ static void serve_full(rlim_t size, bool (*something)(void))
 	int status;
 
 	if (fork() == 0) {
-		rcu_register_thread();
 		allow_files(size);
 		_exit(posix_table_open(w.state, 7, &table) || !something());
 	}

@@ -163,16 +163,29 @@ int xprt_gate_enter(struct xprt_gate *g, const struct sockaddr *peer)
 }
 
 /* With the lock. */
-static void gate_leave(struct xprt_gate *g, const struct in6_addr *host)
+static void gate_end(struct xprt_gate *g)
+{
+	if (g->has_fds)
+		fds_count(FDS_CONNS, -1);
+	if (g->count + g->parting == 0)
+		pthread_cond_broadcast(&g->none);
+}
+
+/* With the lock. */
+static void gate_give_place(struct xprt_gate *g, const struct in6_addr *host)
 {
 	assert(g->count > 0);
 	gate_take(g->peers, host);
 	if (!IN6_IS_ADDR_V4MAPPED(host))
 		leave_network(g, host);
-	if (g->has_fds)
-		fds_count(FDS_CONNS, -1);
-	if (--g->count == 0)
-		pthread_cond_broadcast(&g->none);
+	g->count--;
+}
+
+/* With the lock. */
+static void gate_leave(struct xprt_gate *g, const struct in6_addr *host)
+{
+	gate_give_place(g, host);
+	gate_end(g);
 }
 
 void xprt_gate_leave_host(struct xprt_gate *g, const struct in6_addr *host)
@@ -187,6 +200,31 @@ void xprt_gate_leave(struct xprt_gate *g, const struct sockaddr *peer)
 	struct in6_addr addr = xprt_addr_host(peer);
 
 	xprt_gate_leave_host(g, &addr);
+}
+
+bool xprt_gate_part(struct xprt_gate *g, const struct sockaddr *peer)
+{
+	struct in6_addr addr = xprt_addr_host(peer);
+	bool parts;
+
+	mutex_lock(&g->lock);
+	parts = g->parting < g->max / 8 &&
+		(!g->has_fds || g->parting < fds_free(FDS_CONNS) / 8);
+	if (parts) {
+		gate_give_place(g, &addr);
+		g->parting++;
+	}
+	mutex_unlock(&g->lock);
+	return parts;
+}
+
+void xprt_gate_parted(struct xprt_gate *g)
+{
+	mutex_lock(&g->lock);
+	assert(g->parting > 0);
+	g->parting--;
+	gate_end(g);
+	mutex_unlock(&g->lock);
 }
 
 bool xprt_gate_has_room(struct xprt_gate *g, const struct sockaddr *peer)
@@ -207,7 +245,7 @@ unsigned xprt_gate_count(struct xprt_gate *g)
 	unsigned n;
 
 	mutex_lock(&g->lock);
-	n = g->count;
+	n = g->count + g->parting;
 	mutex_unlock(&g->lock);
 	return n;
 }
@@ -215,7 +253,7 @@ unsigned xprt_gate_count(struct xprt_gate *g)
 void xprt_gate_wait(struct xprt_gate *g)
 {
 	mutex_lock(&g->lock);
-	while (g->count > 0)
+	while (g->count + g->parting > 0)
 		pthread_cond_wait(&g->none, &g->lock);
 	mutex_unlock(&g->lock);
 }

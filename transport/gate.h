@@ -38,6 +38,7 @@ struct xprt_gate {
 	/* The owner sets this after the init, if each has a descriptor. */
 	bool		 has_fds;
 	unsigned	 count;
+	unsigned	 parting;	/* not in @count */
 	struct xprt_gate_peer *peers[XPRT_GATE_BUCKETS];
 	struct xprt_gate_peer *networks[XPRT_GATE_BUCKETS];
 	struct xprt_gate_peer *sites[XPRT_GATE_BUCKETS];
@@ -60,6 +61,13 @@ int xprt_gate_enter_host(struct xprt_gate *g, const struct in6_addr *host);
 void xprt_gate_leave_host(struct xprt_gate *g, const struct in6_addr *host);
 /* Uncounts a connection.  It must not use its listener afterwards. */
 void xprt_gate_leave(struct xprt_gate *g, const struct sockaddr *peer);
+/* Gives back the place of a connection of @peer that its client has left, and
+ * which goes on for a moment: it keeps its descriptor only.  xprt_gate_parted()
+ * ends it.  False: the connection keeps its place, as an eighth of the places
+ * or of the free descriptors is used this way already. */
+bool xprt_gate_part(struct xprt_gate *g, const struct sockaddr *peer);
+/* Uncounts such a connection, as xprt_gate_leave() does others. */
+void xprt_gate_parted(struct xprt_gate *g);
 /* True if another connection of @peer could enter now. */
 bool xprt_gate_has_room(struct xprt_gate *g, const struct sockaddr *peer);
 unsigned xprt_gate_count(struct xprt_gate *g);

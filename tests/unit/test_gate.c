@@ -185,6 +185,27 @@ static bool waiter_sleeps(void)
 	return state == 'S';
 }
 
+TEST(a_parting_connection_has_no_place_and_few_may_part)
+{
+	struct sockaddr_in sa = { .sin_family = AF_INET };
+	const struct sockaddr *peer = (struct sockaddr *)&sa;
+
+	xprt_gate_init(&gate, 16, 2);
+	for (unsigned i = 0; i < 4; i++) {
+		ck_assert_int_eq(xprt_gate_enter(&gate, peer), 0);
+		ck_assert(xprt_gate_part(&gate, peer) == (i < 2));
+	}
+	ck_assert_int_eq(xprt_gate_enter(&gate, peer), -EDQUOT);
+	ck_assert_uint_eq(xprt_gate_count(&gate), 4);
+	xprt_gate_parted(&gate);
+	ck_assert(xprt_gate_part(&gate, peer));
+	xprt_gate_parted(&gate);
+	xprt_gate_parted(&gate);
+	xprt_gate_leave(&gate, peer);
+	xprt_gate_wait(&gate);
+	xprt_gate_fini(&gate);
+}
+
 TEST(a_wait_lasts_until_the_last_one_has_left)
 {
 	pthread_t thread;

@@ -92,8 +92,6 @@ struct tcp_poller {
 	struct loop		*loop;		/* borrowed */
 	struct cds_list_head	 conns;
 	struct loop_timer	 sweep;
-	unsigned		 nunread;	/* connections in the state
-						 * UNREAD */
 	bool			 stopped;	/* accepts no more
 						 * connections */
 	atomic_uint		 nconns;	/* any thread reads */
@@ -115,8 +113,6 @@ struct tcp_listener {
 	struct tcp_options	 o;
 	struct acceptor		 accept;	/* on the first loop */
 	uint32_t		 sweep_ms;
-	unsigned		 max_unread;	/* for each poller */
-
 	struct xprt_gate	 gate;
 
 	struct tcp_poller	 pollers[];
@@ -234,6 +230,7 @@ struct tcp_conn {
 	bool			 eof;		/* the peer sent its FIN */
 	struct tcp_times	 times;
 	struct loop_timer	 unread;	/* in the state UNREAD */
+	bool			 parted;	/* of the gate */
 	struct tcp_in		 in;
 	struct tcp_batch	 batch;
 	struct tcp_pace		 pace;

@@ -38,12 +38,16 @@ static void tcp_conn_last_put(struct xprt *x)
 	struct tcp_conn *conn = container_of(x, struct tcp_conn, xprt);
 	struct tcp_listener *l = conn->poller->listener;
 	struct sockaddr_storage peer = x->peer;
+	bool parted = conn->parted;
 
 	xprt_client_leave(x);
 	xprt_fate_put(x->fate);
 	outbox_fini(&conn->out.box);
 	free(conn);
-	xprt_gate_leave(&l->gate, (struct sockaddr *)&peer);
+	if (parted)
+		xprt_gate_parted(&l->gate);
+	else
+		xprt_gate_leave(&l->gate, (struct sockaddr *)&peer);
 }
 
 /* On the loop's thread, while it parses: the parser closes the connection. */
@@ -168,10 +172,8 @@ static void shut(struct tcp_conn *conn, int err)
 	else if (err)
 		stat_inc(tcp_closed_error);
 	tell_tcp_end(conn, err);
-	if (conn->state == TCP_UNREAD) {
+	if (conn->state == TCP_UNREAD)
 		loop_timer_cancel(conn->poller->loop, &conn->unread);
-		conn->poller->nunread--;
-	}
 	set_state(conn, TCP_CLOSED);
 	loop_fd_del(conn->poller->loop, &conn->fd);
 	outbox_kill(&conn->out.box);
@@ -209,16 +211,16 @@ static void tcp_conn_release(struct tcp_conn *conn)
 }
 
 /* Was a reply sent so lately that a reset will tell of it (rpc/drc_rule.h)?
- * Where many connections come and go, some are not waited for, as others need
- * their places; nor is one whose client needs its place for the next. */
-static bool may_be_unread(const struct tcp_conn *conn)
+ * Then its client gets its place back for another connection.  Where many
+ * connections come and go, some are not waited for. */
+static bool may_be_unread(struct tcp_conn *conn)
 {
-	const struct tcp_poller *p = conn->poller;
+	struct xprt_gate *gate = &conn->poller->listener->gate;
 
-	return conn->in.taken > 0 && p->nunread < p->listener->max_unread &&
-	       socket_age(conn->fd.fd) < 800 &&
-	       xprt_gate_has_room(&p->listener->gate,
-				  (const struct sockaddr *)&conn->xprt.peer);
+	if (conn->in.taken > 0 && socket_age(conn->fd.fd) < 800)
+		conn->parted = xprt_gate_part(gate, (const struct sockaddr *)
+					      &conn->xprt.peer);
+	return conn->parted;
 }
 
 /* In state ENDING: sends our FIN when all replies are sent. */
@@ -228,7 +230,6 @@ static void tcp_conn_finish(struct tcp_conn *conn, const struct view *v)
 		tcp_send_watch(conn, 0, 0);
 	} else if (conn->eof && may_be_unread(conn)) {
 		set_state(conn, TCP_UNREAD);
-		conn->poller->nunread++;
 		loop_timer_set(conn->poller->loop, &conn->unread,
 			       conn->poller->listener->o.unread_ms);
 	} else if (conn->eof) {

@@ -242,7 +242,6 @@ static struct tcp_listener *tcp_listener_make(const struct xprt_env *env,
 	l->env = *env;
 	l->o = with_defaults(o);
 	l->sweep_ms = sweep_ms(&l->o);
-	l->max_unread = env->max_conns / 8 / env->nloops;
 	l->accept.name = "tcp";
 	l->accept.v6only = l->o.v6only;
 	l->accept.timeout_ms = USER_TIMEOUT;

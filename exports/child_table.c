@@ -115,8 +115,8 @@ void opening_close(struct opening **at, struct closing *closing)
 /* ---- filling */
 
 /* Under the lock: the child of @e, which has a mountpoint. */
-static int child_of_entry(struct children *c, const struct export *e,
-			  struct closing *closing, char **err)
+static int child_of_export(struct children *c, const struct export *e,
+			   struct closing *closing, char **err)
 {
 	struct child *child = children_find(c, e->id);
 	char *path;
@@ -143,17 +143,18 @@ static int child_of_entry(struct children *c, const struct export *e,
 	return 0;
 }
 
-int children_take_entries(struct children *c, const struct export_set *set,
+int children_take_exports(struct children *c, const struct export_set *set,
 			  char **err)
 {
 	struct closing closing = { .n = 0 };
 	int ret = 0;
 
 	mutex_lock(&c->lock);
-	for (unsigned i = 0; i < set->nentries && ret == 0; i++)
-		if (set->entries[i]->mountpoint &&
-		    !set->entries[i]->id_taken)
-			ret = child_of_entry(c, set->entries[i], &closing, err);
+	for (unsigned i = 0; i < set->nexports && ret == 0; i++)
+		if (set->exports[i]->mountpoint &&
+		    !set->exports[i]->id_taken)
+			ret = child_of_export(c, set->exports[i], &closing,
+					      err);
 	mutex_unlock(&c->lock);
 	closing_end(&closing);
 	return ret;

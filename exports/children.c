@@ -18,13 +18,13 @@
 STAT(children_opened, "file systems below exports that were opened");
 
 /* An entry of @set names @e's mount, perhaps by a symbolic link. */
-static bool is_entrys(struct export_table *t, const struct export_set *set,
-		      const struct export_tree *e)
+static bool is_exports(struct export_table *t, const struct export_set *set,
+		       const struct export_tree *e)
 {
 	const struct export_tree *x;
 
-	for (unsigned i = 0; e->fs->mark && i < set->nentries; i++) {
-		x = tree_of_export(t, set->entries[i]);
+	for (unsigned i = 0; e->fs->mark && i < set->nexports; i++) {
+		x = tree_of_export(t, set->exports[i]);
 		if (x && x != e && tree_is_mounted(x) &&
 		    x->fs->mark == e->fs->mark)
 			return true;
@@ -43,7 +43,7 @@ static bool is_wanted(struct export_table *t, const struct export_tree *e,
 
 	return top && tree_belongs(e, top) &&
 	       (named == top || (!named && !export_set_find_id(set, e->id) &&
-				 !is_entrys(t, set, e)));
+				 !is_exports(t, set, e)));
 }
 
 /* is_wanted() in the current snapshot. */

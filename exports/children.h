@@ -44,7 +44,7 @@ int  children_create(struct export_table *t, struct children **out);
 void children_destroy(struct children *c);
 /* Takes in the entries of @set that have a mountpoint: before @set becomes the
  * current one.  0, or -errno and perhaps *@err.  Waits for RCU. */
-int  children_take_entries(struct children *c, const struct export_set *set,
+int  children_take_exports(struct children *c, const struct export_set *set,
 			   char **err);
 /* Closes those that are not in use now; with @force also those in use that @set
  * does not want.  Waits for RCU. */

@@ -22,7 +22,7 @@ static int copy_clients(struct export *to, const struct export *from)
 		c.text = strdup(c.text);
 		c.where = strdup(c.where);
 		if (c.text && c.where) {
-			err = export_entry_add_client(to, &c);
+			err = export_add_client(to, &c);
 			continue;
 		}
 		free(c.text);
@@ -40,7 +40,7 @@ static char *copy_text(const char *text, bool *failed)
 	return copy;
 }
 
-static int copy_entry(struct export_set *set, const struct export *from)
+static int copy_export(struct export_set *set, const struct export *from)
 {
 	const size_t size = from->backend->options_size + 1;
 	struct export e = *from, *to;
@@ -58,7 +58,7 @@ static int copy_entry(struct export_set *set, const struct export *from)
 	e.clients = NULL;
 	e.nclients = 0;
 	e.tree = NULL;
-	err = export_set_add_entry(set, &e, &to);
+	err = export_set_append(set, &e, &to);
 	if (err)
 		return err;
 	/* The set frees what there is of it. */
@@ -71,8 +71,8 @@ int export_set_copy(struct export_table *t, struct export_set **out)
 	char *why = NULL;
 	int err = export_set_alloc(&set);
 
-	for (unsigned i = 0; now && i < now->nentries && !err; i++)
-		err = copy_entry(set, now->entries[i]);
+	for (unsigned i = 0; now && i < now->nexports && !err; i++)
+		err = copy_export(set, now->exports[i]);
 	if (!err)
 		err = export_set_finish(set, &why);
 	free(why);
@@ -86,9 +86,9 @@ int export_set_copy(struct export_table *t, struct export_set **out)
 
 /* ---- a rule */
 
-/* The entry of @text, a word.  0; -ENOENT or -EINVAL and *@err. */
-static int find_path_entry(const struct export_set *set, const char *text,
-		     struct export **out, char **err)
+/* The export of @text, a word.  0; -ENOENT or -EINVAL and *@err. */
+static int find_path_export(const struct export_set *set, const char *text,
+			    struct export **out, char **err)
 {
 	struct words *w = calloc(1, sizeof(*w));
 	int ret;
@@ -138,9 +138,9 @@ static void drop_emptied(struct export_set *set, const struct export *e)
 {
 	unsigned i = 0;
 
-	while (set->entries[i] != e)
+	while (set->exports[i] != e)
 		i++;
-	export_set_drop_entry(set, i);
+	export_set_drop(set, i);
 }
 
 int export_set_remove(struct export_set *set, const char *path,
@@ -152,7 +152,7 @@ int export_set_remove(struct export_set *set, const char *path,
 	int ret;
 
 	*err = NULL;
-	ret = find_path_entry(set, path, &e, err);
+	ret = find_path_export(set, path, &e, err);
 	if (ret < 0)
 		return ret;
 	if (client) {
@@ -163,15 +163,15 @@ int export_set_remove(struct export_set *set, const char *path,
 		free(c.text);
 		if (ret < 0)
 			return ret;
-		export_entry_drop_client(e, (unsigned)ret);
+		export_drop_client(e, (unsigned)ret);
 	}
 	if (!client || e->nclients == 0)
 		drop_emptied(set, e);
 	return export_set_finish(set, err);
 }
 
-static void subtract_entry(struct export_set *set, const struct export *gone,
-			   const struct export_set *stays)
+static void subtract_export(struct export_set *set, const struct export *gone,
+			    const struct export_set *stays)
 {
 	const struct export *other = export_set_find(stays, gone->path);
 	struct export *e = export_set_find(set, gone->path);
@@ -181,7 +181,7 @@ static void subtract_entry(struct export_set *set, const struct export *gone,
 
 		if (place_of_client(gone, c) >= 0 &&
 		    (!other || place_of_client(other, c) < 0))
-			export_entry_drop_client(e, i);
+			export_drop_client(e, i);
 	}
 	if (e && e->nclients == 0)
 		drop_emptied(set, e);
@@ -191,8 +191,8 @@ int export_set_subtract(struct export_set *set, const struct export_set *gone,
 			const struct export_set *stays, char **err)
 {
 	*err = NULL;
-	for (unsigned i = 0; i < gone->nentries; i++)
-		subtract_entry(set, gone->entries[i], stays);
+	for (unsigned i = 0; i < gone->nexports; i++)
+		subtract_export(set, gone->exports[i], stays);
 	return export_set_finish(set, err);
 }
 
@@ -214,10 +214,10 @@ static char *line_for(const struct export *e, const char *text)
 	return NULL;
 }
 
-/* @new is one entry of one client, as was told. */
+/* @new is one export of one client, as was told. */
 static int take_rule(struct export *e, const struct export_set *new, char **err)
 {
-	const struct export *n = new->nentries == 1 ? new->entries[0] : NULL;
+	const struct export *n = new->nexports == 1 ? new->exports[0] : NULL;
 	struct client *to;
 	char *text, *where;
 	uint32_t id;
@@ -269,7 +269,7 @@ int export_set_change(struct export_table *t, const char *name,
 	int ret;
 
 	*err = NULL;
-	ret = find_path_entry(set, path, &e, err);
+	ret = find_path_export(set, path, &e, err);
 	if (ret < 0)
 		return ret;
 	line = line_for(e, text);
@@ -287,9 +287,9 @@ int export_set_change(struct export_table *t, const char *name,
 
 void export_set_print(const struct export_set *set, FILE *out)
 {
-	for (unsigned i = 0; i < set->nentries; i++)
-		for (unsigned k = 0; k < set->entries[i]->nclients; k++)
-			export_print_rule(set->entries[i], k, out);
+	for (unsigned i = 0; i < set->nexports; i++)
+		for (unsigned k = 0; k < set->exports[i]->nclients; k++)
+			export_print_rule(set->exports[i], k, out);
 }
 
 static void tell_rules_of(const struct export *e,
@@ -332,7 +332,7 @@ void export_walk_rules(struct export_table *t,
 {
 	struct export_set *set = export_current(t);
 
-	for (unsigned i = 0; set && i < set->nentries; i++)
-		tell_rules_of(set->entries[i], fn, arg);
+	for (unsigned i = 0; set && i < set->nexports; i++)
+		tell_rules_of(set->exports[i], fn, arg);
 	export_set_put(set);
 }

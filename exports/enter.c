@@ -35,8 +35,8 @@ static const struct export *find_longest(const struct export_set *set,
 {
 	const struct export *best = NULL;
 
-	for (unsigned i = 0; i < set->nentries; i++) {
-		const struct export *e = set->entries[i];
+	for (unsigned i = 0; i < set->nexports; i++) {
+		const struct export *e = set->exports[i];
 		const char *left = below(e->path, path);
 
 		if (left && (!best || strlen(e->path) > strlen(best->path))) {
@@ -130,9 +130,9 @@ static const struct export *find_mount(struct export_table *t,
 {
 	const struct export *e = export_set_find(set, at->path);
 
-	for (unsigned i = 0; !e && i < set->nentries; i++)
-		if (is_mount_of(t, set->entries[i], at))
-			e = set->entries[i];
+	for (unsigned i = 0; !e && i < set->nexports; i++)
+		if (is_mount_of(t, set->exports[i], at))
+			e = set->exports[i];
 	return e;
 }
 
@@ -154,9 +154,9 @@ static struct child *child_of_mount(struct export_table *t,
 }
 
 /* The entry of @at's path, counted.  -ENOENT: there is none. */
-static int enter_entry(struct export_table *t, bool crosses,
-		       const struct vfs_child *at, const struct sockaddr *peer,
-		       bool any_port, struct export_tree **out)
+static int enter_export(struct export_table *t, bool crosses,
+			const struct vfs_child *at, const struct sockaddr *peer,
+			bool any_port, struct export_tree **out)
 {
 	const struct export_set *set;
 	const struct export *e;
@@ -186,7 +186,7 @@ int export_enter_open(struct export_table *t, const struct export_tree *from,
 		      const struct sockaddr *peer, bool any_port,
 		      struct export_tree **out)
 {
-	int err = enter_entry(t, crosses, at, peer, any_port, out);
+	int err = enter_export(t, crosses, at, peer, any_port, out);
 
 	if (err == -ENOENT && (crosses || at->is_part))
 		return children_enter_open(t->children, from, at, out);
@@ -198,7 +198,7 @@ int export_enter(struct export_table *t, const struct export_tree *from,
 		 const struct vfs_handle *dir, const struct sockaddr *peer,
 		 bool any_port, struct export_tree **out)
 {
-	int err = enter_entry(t, crosses, at, peer, any_port, out);
+	int err = enter_export(t, crosses, at, peer, any_port, out);
 	struct child *child;
 
 	if (err == -EAGAIN) {
@@ -206,7 +206,7 @@ int export_enter(struct export_table *t, const struct export_tree *from,
 		child = child_of_mount(t, at);
 		err = child ? export_open_child(t, child, peer) : 0;
 		if (err == 0)
-			err = enter_entry(t, crosses, at, peer, any_port, out);
+			err = enter_export(t, crosses, at, peer, any_port, out);
 	}
 	if (err == -ENOENT && (crosses || at->is_part))
 		err = children_enter(t->children, from, at, dir, out);

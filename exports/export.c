@@ -152,41 +152,41 @@ static void note_failure(struct export *e, int *ret, char **err, int failure,
 }
 
 /*
- * Finds or mounts the tree of each entry.  All of them begin before any is
+ * Finds or mounts the tree of each export.  All of them begin before any is
  * waited for, so one that hangs takes no time from the others.
  */
-static int bind_entries(struct export_table *t, struct export_set *set,
+static int bind_exports(struct export_table *t, struct export_set *set,
 			char **err)
 {
 	uint64_t until = clock_ns() + t->patience_s * 1ull * NS_PER_S;
 	char *why = NULL;
 	int ret = 0;
 
-	for (unsigned i = 0; i < set->nentries; i++)
-		if (has_tree(set->entries[i]))
-			note_failure(set->entries[i], &ret, err,
-				     tree_bind(t, set->entries[i], &why), &why);
-	for (unsigned i = 0; i < set->nentries; i++)
-		if (set->entries[i]->tree)
-			note_failure(set->entries[i], &ret, err,
-				     tree_settle(t, set->entries[i], until,
+	for (unsigned i = 0; i < set->nexports; i++)
+		if (has_tree(set->exports[i]))
+			note_failure(set->exports[i], &ret, err,
+				     tree_bind(t, set->exports[i], &why), &why);
+	for (unsigned i = 0; i < set->nexports; i++)
+		if (set->exports[i]->tree)
+			note_failure(set->exports[i], &ret, err,
+				     tree_settle(t, set->exports[i], until,
 						 &why), &why);
-	return ret < 0 ? ret : children_take_entries(t->children, set, err);
+	return ret < 0 ? ret : children_take_exports(t->children, set, err);
 }
 
 static bool still_has(const struct export_set *set, const struct export_tree *e)
 {
-	const struct export *entry = export_set_find_id(set, e->id);
+	const struct export *export = export_set_find_id(set, e->id);
 
-	return entry && entry->tree == e;
+	return export && export->tree == e;
 }
 
 /* Notes which exports of @old, which may be NULL, leave the table. */
 static void note_departures(const struct export_set *old,
 			    const struct export_set *set)
 {
-	for (unsigned i = 0; old && i < old->nentries; i++) {
-		struct export_tree *e = old->entries[i]->tree;
+	for (unsigned i = 0; old && i < old->nexports; i++) {
+		struct export_tree *e = old->exports[i]->tree;
 
 		if (e && !still_has(set, e))
 			atomic_fetch_add(&e->departures, 1);
@@ -204,7 +204,7 @@ int export_table_publish(struct export_table *t, struct export_set *set,
 	mutex_lock(&t->publish);
 	/* An entry may name the path of one, and is not told of another. */
 	children_close(t->children, set, false);
-	ret = bind_entries(t, set, err);
+	ret = bind_exports(t, set, err);
 	if (ret < 0) {
 		mutex_unlock(&t->publish);
 		export_set_put(set);
@@ -391,7 +391,7 @@ int export_open_child(struct export_table *t, struct child *child,
 	return err;
 }
 
-/* @id may be that of one of an entry's rules. */
+/* @id may be that of one of an export's rules. */
 static struct child *child_of_id(struct export_table *t, uint32_t id)
 {
 	const struct export_set *set;
@@ -473,13 +473,13 @@ static bool child_is_open(struct export_table *t, const struct export_tree *e)
 bool export_is_current(struct export_table *t, const struct export_tree *e)
 {
 	const struct export_set *set;
-	const struct export *entry;
+	const struct export *export;
 	bool is;
 
 	rcu_enter();
 	set = export_set_now(t);
-	entry = set ? export_set_find_id(set, e->top) : NULL;
-	is = entry && (entry->tree == e || child_is_open(t, e));
+	export = set ? export_set_find_id(set, e->top) : NULL;
+	is = export && (export->tree == e || child_is_open(t, e));
 	rcu_exit();
 	return is;
 }
@@ -490,8 +490,8 @@ void export_walk(struct export_table *t,
 {
 	struct export_set *set = export_current(t);
 
-	for (unsigned i = 0; set && i < set->nentries; i++) {
-		const struct export *e = set->entries[i];
+	for (unsigned i = 0; set && i < set->nexports; i++) {
+		const struct export *e = set->exports[i];
 		/* Everyone is the last by precedence. */
 		bool everyone = e->nclients > 1 &&
 			e->clients[e->nclients - 1].kind == CLIENT_ANYONE;
@@ -507,9 +507,9 @@ void export_each(struct export_table *t,
 {
 	struct export_set *set = export_current(t);
 
-	for (unsigned i = 0; set && i < set->nentries; i++)
-		if (set->entries[i]->tree)
-			fn(arg, set->entries[i]->tree);
+	for (unsigned i = 0; set && i < set->nexports; i++)
+		if (set->exports[i]->tree)
+			fn(arg, set->exports[i]->tree);
 	export_set_put(set);
 }
 

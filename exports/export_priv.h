@@ -58,7 +58,7 @@ struct export {
 	char			*where;
 	bool			 has_fsid;
 	char			*fsid_where;	/* with has_fsid */
-	/* Another entry has one of its ids: it is not served.  ids.c. */
+	/* Another export has one of its ids: it is not served.  ids.c. */
 	bool			 id_taken;
 	/* Exported only while something is mounted here; NULL: always. */
 	char			*mountpoint;
@@ -83,16 +83,16 @@ struct note {
 
 struct id_place {
 	uint32_t	 id;
-	unsigned	 at;		/* the entry's place in the text */
-	bool		 was_taken;	/* of the entry, until now */
-	struct export	*entry;
+	unsigned	 at;		/* the export's place in the text */
+	bool		 was_taken;	/* of the export, until now */
+	struct export	*export;
 };
 
 struct export_set {
 	struct ref	  ref;
 	bool		  lenient;	/* see export_table_lenient() */
-	struct export	**entries;	/* in the order of the text */
-	unsigned	  nentries;
+	struct export	**exports;	/* in the order of the text */
+	unsigned	  nexports;
 	struct note	 *notes;
 	unsigned	  nnotes;
 	/* From export_set_finish() on: */
@@ -289,17 +289,17 @@ const char *export_option_at(unsigned i, enum option_kind *kind);
 /* set.c */
 int  export_set_alloc(struct export_set **out);
 void export_set_put(struct export_set *set);
-/* The entry of @path, or NULL. */
+/* The export of @path, or NULL. */
 struct export *export_set_find(const struct export_set *set,
 			       const char *path);
 /* Takes the strings of @e, on failure too. */
-int  export_set_add_entry(struct export_set *set, const struct export *e,
-			  struct export **out);
+int  export_set_append(struct export_set *set, const struct export *e,
+		       struct export **out);
 /* Takes the strings of @c, on failure too. */
-int  export_entry_add_client(struct export *e, const struct client *c);
+int  export_add_client(struct export *e, const struct client *c);
 /* Both free it, and move those behind it. */
-void export_entry_drop_client(struct export *e, unsigned i);
-void export_set_drop_entry(struct export_set *set, unsigned i);
+void export_drop_client(struct export *e, unsigned i);
+void export_set_drop(struct export_set *set, unsigned i);
 /* Adds a warning.  Takes @where, which may be NULL: out of memory. */
 int export_set_note(struct export_set *set, char *where, const char *text);
 /* The snapshot, or NULL.  In an RCU section. */
@@ -313,14 +313,14 @@ int export_set_finish(struct export_set *set, char **err);
 
 /* fsid.c */
 void fsid_take(struct export *e, const struct fsid_option *fsid);
-/* Makes @id the entry's, if one of its clients has it. */
+/* Makes @id the export's, if one of its clients has it. */
 void fsid_prefer(struct export *e, uint32_t id);
 
 /* ids.c */
-/* Indexes the ids of @set.  0; -ENOMEM; -EINVAL and *@err: entries have the
+/* Indexes the ids of @set.  0; -ENOMEM; -EINVAL and *@err: exports have the
  * same one.  A lenient set gets a note instead, and goes without them. */
 int ids_index(struct export_set *set, char **err);
-/* The entry with this id, as the entry or one of its clients has it; or
+/* The export with this id, as the export or one of its clients has it; or
  * NULL. */
 struct export *export_set_find_id(const struct export_set *set, uint32_t id);
 
@@ -379,12 +379,12 @@ int export_admit(struct export_table *t, const struct export_set *set,
 		 bool any_port, struct export_opts *opts,
 		 struct export_tree **out);
 /* children_open(), which may wait.  Logs once for @peer that nothing is mounted
- * on an entry's mountpoint (-ENODEV). */
+ * on an export's mountpoint (-ENODEV). */
 int export_open_child(struct export_table *t, struct child *child,
 		      const struct sockaddr *peer);
 
 /* child_table.c */
-/* The tree of @e, which may not be mounted yet; NULL: the entry has a
+/* The tree of @e, which may not be mounted yet; NULL: the export has a
  * mountpoint, and is not open.  In an RCU section. */
 struct export_tree *tree_of_export(struct export_table *t,
 				   const struct export *e);

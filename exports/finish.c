@@ -10,15 +10,15 @@ static int index_names(struct export_set *set)
 {
 	unsigned n = 0;
 
-	for (unsigned i = 0; i < set->nentries; i++)
-		n += set->entries[i]->nclients;
+	for (unsigned i = 0; i < set->nexports; i++)
+		n += set->exports[i]->nclients;
 	free(set->names);
 	set->nnames = 0;
 	set->names = calloc(n + 1, sizeof(*set->names));
 	if (!set->names)
 		return -ENOMEM;
-	for (unsigned i = 0; i < set->nentries; i++) {
-		struct export *e = set->entries[i];
+	for (unsigned i = 0; i < set->nexports; i++) {
+		struct export *e = set->exports[i];
 
 		for (unsigned j = 0; j < e->nclients; j++) {
 			struct client *c = &e->clients[j];
@@ -55,7 +55,7 @@ int export_set_finish(struct export_set *set, char **err)
 {
 	int ret = ids_index(set, err), err_names = index_names(set);
 
-	for (unsigned i = 0; i < set->nentries; i++)
-		spread_limits(set->entries[i]);
+	for (unsigned i = 0; i < set->nexports; i++)
+		spread_limits(set->exports[i]);
 	return ret < 0 ? ret : err_names;
 }

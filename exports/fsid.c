@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* fsid - what fsid= says of an entry's identity.  Pure. */
+/* fsid - what fsid= says of an export's identity.  Pure. */
 #include "exports/export_priv.h"
 
 #include <string.h>

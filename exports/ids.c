@@ -32,7 +32,7 @@ static int compare(const void *a, const void *b)
 
 	if (x->id != y->id)
 		return x->id < y->id ? -1 : 1;
-	/* An entry that was served stays so. */
+	/* An export that was served stays so. */
 	if (x->was_taken != y->was_taken)
 		return x->was_taken ? 1 : -1;
 	return x->at < y->at ? -1 : x->at > y->at;
@@ -40,16 +40,16 @@ static int compare(const void *a, const void *b)
 
 static unsigned most_ids(const struct export_set *set)
 {
-	unsigned n = set->nentries;
+	unsigned n = set->nexports;
 
-	for (unsigned i = 0; i < set->nentries; i++)
-		n += set->entries[i]->nclients;
+	for (unsigned i = 0; i < set->nexports; i++)
+		n += set->exports[i]->nclients;
 	return n;
 }
 
 static void add_place(struct export_set *set, unsigned at, uint32_t id)
 {
-	struct export *e = set->entries[at];
+	struct export *e = set->exports[at];
 
 	set->by_id[set->nids++] = (struct id_place){ id, at, e->id_taken, e };
 }
@@ -57,8 +57,8 @@ static void add_place(struct export_set *set, unsigned at, uint32_t id)
 static void collect_ids(struct export_set *set)
 {
 	set->nids = 0;
-	for (unsigned i = 0; i < set->nentries; i++) {
-		struct export *e = set->entries[i];
+	for (unsigned i = 0; i < set->nexports; i++) {
+		struct export *e = set->exports[i];
 
 		if (!e->has_fsid)
 			e->id = id_of_path(e);
@@ -68,8 +68,8 @@ static void collect_ids(struct export_set *set)
 				add_place(set, i, e->clients[k].opts.id);
 	}
 	qsort(set->by_id, set->nids, sizeof(*set->by_id), compare);
-	for (unsigned i = 0; i < set->nentries; i++)
-		set->entries[i]->id_taken = false;
+	for (unsigned i = 0; i < set->nexports; i++)
+		set->exports[i]->id_taken = false;
 }
 
 /* @e has an id of @owner. */
@@ -94,7 +94,7 @@ static int tell_clash(struct export_set *set, const struct export *e,
 	return set->lenient ? 0 : -EINVAL;
 }
 
-/* Of entries with the same id the first has it; the others are not served,
+/* Of exports with the same id the first has it; the others are not served,
  * since a filehandle can't tell which is meant. */
 static int find_clashes(struct export_set *set, char **err)
 {
@@ -108,11 +108,11 @@ static int find_clashes(struct export_set *set, char **err)
 			owner = p;
 			continue;
 		}
-		if (p->entry == owner->entry || p->entry->id_taken)
+		if (p->export == owner->export || p->export->id_taken)
 			continue;
-		p->entry->id_taken = true;
+		p->export->id_taken = true;
 		if (!p->was_taken &&
-		    tell_clash(set, p->entry, owner->entry, err) < 0)
+		    tell_clash(set, p->export, owner->export, err) < 0)
 			ret = -EINVAL;
 	}
 	return ret;
@@ -133,7 +133,7 @@ int ids_index(struct export_set *set, char **err)
 	for (unsigned i = 0; i < set->nids; i++) {
 		struct id_place p = set->by_id[i];
 
-		if (!p.entry->id_taken &&
+		if (!p.export->id_taken &&
 		    (n == 0 || set->by_id[n - 1].id != p.id))
 			set->by_id[n++] = p;
 	}
@@ -149,7 +149,7 @@ struct export *export_set_find_id(const struct export_set *set, uint32_t id)
 		unsigned mid = (lo + hi) / 2;
 
 		if (set->by_id[mid].id == id)
-			return set->by_id[mid].entry;
+			return set->by_id[mid].export;
 		if (set->by_id[mid].id < id)
 			lo = mid + 1;
 		else

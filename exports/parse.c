@@ -30,7 +30,7 @@ struct parser {
 	/* Entries whose path is a mistake, so that their clients are read. */
 	struct export_set   *strays;
 	/* Of the entry that is being read. */
-	struct export	    *entry;
+	struct export	    *export;
 	struct option_target defaults;
 };
 
@@ -180,7 +180,7 @@ static int begin_stray(struct parser *p)
 
 	if (e.path && e.options && e.where &&
 	    (p->strays || export_set_alloc(&p->strays) == 0))
-		return export_set_add_entry(p->strays, &e, &p->entry);
+		return export_set_append(p->strays, &e, &p->export);
 	free(e.path);
 	free(e.options);
 	free(e.where);
@@ -202,7 +202,7 @@ static int begin_entry(struct parser *p)
 	squeeze(path);
 	old = export_set_find(p->set, path);
 	if (old) {
-		p->entry = old;
+		p->export = old;
 		if (!backend_same(old->backend, old->options, e.backend,
 				  e.options))
 			ret = fail(p, "'%s' is another file system in %s",
@@ -219,7 +219,7 @@ static int begin_entry(struct parser *p)
 		ret = -ENOMEM;
 		goto fail;
 	}
-	return export_set_add_entry(p->set, &e, &p->entry);
+	return export_set_append(p->set, &e, &p->export);
 
 fail:
 	free(e.options);
@@ -228,7 +228,7 @@ fail:
 
 static int use_fsid(struct parser *p, const struct fsid_option *fsid)
 {
-	struct export *e = p->entry;
+	struct export *e = p->export;
 
 	/* Of several the smallest, whatever the order of the lines is. */
 	if (!fsid->given || (e->has_fsid && e->id <= fsid->id))
@@ -244,7 +244,7 @@ static int use_fsid(struct parser *p, const struct fsid_option *fsid)
 /* It is the export's: it holds for all of its clients. */
 static int use_mountpoint(struct parser *p, const struct option_target *t)
 {
-	struct export *e = p->entry;
+	struct export *e = p->export;
 	char *path;
 	int ret;
 
@@ -271,15 +271,15 @@ static int use_mountpoint(struct parser *p, const struct option_target *t)
 
 /* As use_mountpoint(). */
 static int use_rate(struct parser *p, const char *name, uint64_t rate,
-		    uint64_t *of_entry)
+		    uint64_t *of_export)
 {
-	if (rate == NO_RATE || rate == *of_entry)
+	if (rate == NO_RATE || rate == *of_export)
 		return 0;
-	if (*of_entry != NO_RATE)
+	if (*of_export != NO_RATE)
 		return fail(p, "'%s' has two different %s= options; it is the "
-			    "limit of all clients together", p->entry->path,
+			    "limit of all clients together", p->export->path,
 			    name);
-	*of_entry = rate;
+	*of_export = rate;
 	return 0;
 }
 
@@ -304,7 +304,7 @@ static void note_option(void *arg, const char *text)
 /* 0: no client is @c yet.  1: one is, with the same options. */
 static int check_new_client(struct parser *p, const struct client *c)
 {
-	const struct export *e = p->entry;
+	const struct export *e = p->export;
 	char text[256];
 
 	for (unsigned i = 0; i < e->nclients; i++) {
@@ -344,7 +344,7 @@ static int add_client(struct parser *p, const char *text,
 	ret = msg ? fail(p, "client '%s' %s", text, msg) :
 		    check_new_client(p, &c);
 	if (ret == 0)
-		return export_entry_add_client(p->entry, &c);
+		return export_add_client(p->export, &c);
 
 fail:
 	free(c.text);
@@ -364,10 +364,10 @@ static int finish_options(struct parser *p, struct option_target *t)
 	if (ret == 0)
 		ret = use_mountpoint(p, t);
 	if (ret == 0)
-		ret = use_rate(p, "max_ops", t->max.ops, &p->entry->max.ops);
+		ret = use_rate(p, "max_ops", t->max.ops, &p->export->max.ops);
 	if (ret == 0)
 		ret = use_rate(p, "max_bytes", t->max.bytes,
-			       &p->entry->max.bytes);
+			       &p->export->max.bytes);
 	return ret;
 }
 
@@ -417,7 +417,7 @@ static int add_default_clients(struct parser *p, bool loopback_only)
 	if (!loopback_only)
 		return add_client(p, "*", &p->defaults);
 	log_info("%s: no client is named, so only this machine may mount "
-		 "it%s", p->entry->path,
+		 "it%s", p->export->path,
 		 p->defaults.opts.rw ? "" : ", and only to read");
 	ret = add_client(p, "127.0.0.0/8", &p->defaults);
 	return ret < 0 ? ret : add_client(p, "::1", &p->defaults);

@@ -25,7 +25,7 @@ static void client_fini(const struct client *c)
 	free(c->where);
 }
 
-static void entry_fini(const struct export *e)
+static void export_fini(const struct export *e)
 {
 	for (unsigned i = 0; i < e->nclients; i++)
 		client_fini(&e->clients[i]);
@@ -44,16 +44,16 @@ void export_set_put(struct export_set *set)
 {
 	if (!set || !ref_put(&set->ref))
 		return;
-	for (unsigned i = 0; i < set->nentries; i++) {
-		entry_fini(set->entries[i]);
-		free(set->entries[i]);
+	for (unsigned i = 0; i < set->nexports; i++) {
+		export_fini(set->exports[i]);
+		free(set->exports[i]);
 	}
 	for (unsigned i = 0; i < set->nnotes; i++) {
 		free(set->notes[i].where);
 		free(set->notes[i].text);
 	}
 	free(set->notes);
-	free(set->entries);
+	free(set->exports);
 	free(set->by_id);
 	free(set->names);
 	free(set);
@@ -64,19 +64,19 @@ void export_set_free(struct export_set *set)
 	export_set_put(set);
 }
 
-void export_entry_drop_client(struct export *e, unsigned i)
+void export_drop_client(struct export *e, unsigned i)
 {
 	client_fini(&e->clients[i]);
 	memmove(&e->clients[i], &e->clients[i + 1],
 		(--e->nclients - i) * sizeof(*e->clients));
 }
 
-void export_set_drop_entry(struct export_set *set, unsigned i)
+void export_set_drop(struct export_set *set, unsigned i)
 {
-	entry_fini(set->entries[i]);
-	free(set->entries[i]);
-	memmove(&set->entries[i], &set->entries[i + 1],
-		(--set->nentries - i) * sizeof(struct export *));
+	export_fini(set->exports[i]);
+	free(set->exports[i]);
+	memmove(&set->exports[i], &set->exports[i + 1],
+		(--set->nexports - i) * sizeof(struct export *));
 }
 
 int export_set_note(struct export_set *set, char *where, const char *text)
@@ -122,34 +122,34 @@ void export_set_notes(const struct export_set *set,
 
 struct export *export_set_find(const struct export_set *set, const char *path)
 {
-	for (unsigned i = 0; i < set->nentries; i++)
-		if (strcmp(set->entries[i]->path, path) == 0)
-			return set->entries[i];
+	for (unsigned i = 0; i < set->nexports; i++)
+		if (strcmp(set->exports[i]->path, path) == 0)
+			return set->exports[i];
 	return NULL;
 }
 
-int export_set_add_entry(struct export_set *set, const struct export *e,
-			 struct export **out)
+int export_set_append(struct export_set *set, const struct export *e,
+		      struct export **out)
 {
-	struct export **entries, *copy = malloc(sizeof(*copy));
+	struct export **exports, *copy = malloc(sizeof(*copy));
 
-	entries = reallocarray(set->entries, set->nentries + 1,
-			       sizeof(*entries));
-	if (entries)
-		set->entries = entries;
-	if (!copy || !entries) {
+	exports = reallocarray(set->exports, set->nexports + 1,
+			       sizeof(*exports));
+	if (exports)
+		set->exports = exports;
+	if (!copy || !exports) {
 		free(copy);
-		entry_fini(e);
+		export_fini(e);
 		return -ENOMEM;
 	}
 	*copy = *e;
-	set->entries[set->nentries++] = copy;
+	set->exports[set->nexports++] = copy;
 	*out = copy;
 	return 0;
 }
 
 /* Behind those of its kind, before those that have less precedence. */
-int export_entry_add_client(struct export *e, const struct client *c)
+int export_add_client(struct export *e, const struct client *c)
 {
 	struct client *clients;
 	unsigned i;

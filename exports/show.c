@@ -119,8 +119,8 @@ void export_print_rule(const struct export *e, unsigned i, FILE *out)
 	fprintf(out, ")\n");
 }
 
-static bool show_entry(struct export_table *t, const struct export *e,
-		       FILE *out)
+static bool show_export(struct export_table *t, const struct export *e,
+			FILE *out)
 {
 	bool answers;
 
@@ -138,7 +138,7 @@ bool export_set_show(struct export_table *t, const struct export_set *set,
 {
 	bool answers = true;
 
-	for (unsigned i = 0; i < set->nentries; i++)
-		answers &= show_entry(t, set->entries[i], out);
+	for (unsigned i = 0; i < set->nexports; i++)
+		answers &= show_export(t, set->exports[i], out);
 	return answers;
 }

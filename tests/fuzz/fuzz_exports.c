@@ -55,8 +55,8 @@ static struct export_table *the_table(void)
 /* Checks the properties of every accepted set. */
 static void check(const struct export_set *set)
 {
-	for (unsigned i = 0; i < set->nentries; i++) {
-		const struct export *e = set->entries[i];
+	for (unsigned i = 0; i < set->nexports; i++) {
+		const struct export *e = set->exports[i];
 
 		assert(e->path[0] == '/' && e->nclients > 0);
 		assert(export_set_find_id(set, e->id) == e);

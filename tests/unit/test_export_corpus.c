@@ -146,8 +146,8 @@ static void effect_of_set(const struct export_set *set, char *out, size_t size)
 	size_t len = 0;
 
 	out[0] = '\0';
-	for (unsigned i = 0; i < set->nentries; i++) {
-		const struct export *e = set->entries[i];
+	for (unsigned i = 0; i < set->nexports; i++) {
+		const struct export *e = set->exports[i];
 
 		for (unsigned j = 0; j < e->nclients; j++) {
 			effect_of(&e->clients[j], effect, sizeof(effect));

@@ -169,7 +169,7 @@ TEST_LOOP(each_option_has_its_effect_its_warning_or_its_error, 0,
 		ck_abort_msg("%s", err);
 	export_set_notes(set, take_note, told);
 	ck_assert_str_eq(told, want);
-	effect_of(&set->entries[0]->clients[0], effect, sizeof(effect));
+	effect_of(&set->exports[0]->clients[0], effect, sizeof(effect));
 	ck_assert_str_eq(effect, rows[_i].effect);
 	export_set_free(set);
 }
@@ -200,8 +200,8 @@ TEST(a_client_that_stands_twice_with_the_same_options_is_warned_of)
 	ck_assert_int_eq(parse("/a h(rw,insecure) 10.0.0.0/8\n"
 			       "/a 10.1.0.0/8(sync) h(insecure,rw) g\n",
 			       &set, &err), 0);
-	ck_assert_uint_eq(set->nentries, 1);
-	ck_assert_uint_eq(set->entries[0]->nclients, 3);
+	ck_assert_uint_eq(set->nexports, 1);
+	ck_assert_uint_eq(set->exports[0]->nclients, 3);
 	export_set_notes(set, take_note, told);
 	ck_assert_str_eq(told, "exports:2: client '10.1.0.0/8' of '/a' is "
 			 "there already"
@@ -224,7 +224,7 @@ TEST(a_uuid_counts_before_a_number)
 		char *err;
 
 		ck_assert_int_eq(parse(lines[i], &set, &err), 0);
-		ids[i] = set->entries[0]->id;
+		ids[i] = set->exports[0]->id;
 		export_set_free(set);
 	}
 	ck_assert(ids[0] == ids[2] && ids[1] == ids[2]);
@@ -284,14 +284,14 @@ TEST_LOOP(a_limit_is_a_client_s_or_the_export_s, 0, ARRAY_SIZE(limits))
 		free(err);
 		return;
 	}
-	for (c = set->entries[0]->clients; n < sizeof(told); c++) {
+	for (c = set->exports[0]->clients; n < sizeof(told); c++) {
 		n += (size_t)snprintf(told + n, sizeof(told) - n,
 			"%" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64,
 			c->opts.max.ops, c->opts.max.bytes,
 			c->opts.client_max.ops, c->opts.client_max.bytes);
 		ck_assert(c->opts.limited == (rates_any(&c->opts.max) ||
 					      rates_any(&c->opts.client_max)));
-		if (c != set->entries[0]->clients)
+		if (c != set->exports[0]->clients)
 			break;
 		n += (size_t)snprintf(told + n, sizeof(told) - n, ", ");
 	}
@@ -357,7 +357,7 @@ TEST(a_change_of_a_rule_changes_the_export_s_limits)
 	publish("/a h(max_ops=7) g(max_ops=7)\n");
 	ck_assert_int_eq(export_set_copy(table, &set), 0);
 	for (unsigned i = 0; i < ARRAY_SIZE(steps); i++) {
-		const struct export *e = set->entries[0];
+		const struct export *e = set->exports[0];
 
 		ck_assert_int_eq(export_set_change(table, "x", "/a",
 				 steps[i].rule, set, &err), 0);
@@ -404,6 +404,6 @@ TEST_LOOP(mountpoint_names_a_directory, 0, ARRAY_SIZE(mountpoints))
 	}
 	if (ret < 0)
 		ck_abort_msg("%s", err);
-	ck_assert_str_eq(set->entries[0]->mountpoint, want);
+	ck_assert_str_eq(set->exports[0]->mountpoint, want);
 	export_set_free(set);
 }

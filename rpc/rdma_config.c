@@ -8,16 +8,15 @@
  */
 #include "rpc/rdma_config.h"
 
-#include <errno.h>
-
 #include "lib/util.h"
+#include "transport/rpcrdma/rpcrdma.h"
 
 /* Data is used where it lies: more than XDR's own alignment gains nothing. */
 enum { BEST_ALIGN = 4 };
 
 static bool get_config_req(struct xdr_in *x, void *args)
 {
-	struct xprt_limits *l = args;
+	struct rpcrdma_limits *l = args;
 
 	l->call = xdr_get_u32(x);
 	l->reply = xdr_get_u32(x);
@@ -27,7 +26,7 @@ static bool get_config_req(struct xdr_in *x, void *args)
 
 static void put_config_reply(struct xdr_out *x, const void *res)
 {
-	const struct xprt_limits *l = res;
+	const struct rpcrdma_limits *l = res;
 
 	xdr_put_u32(x, l->call);
 	xdr_put_u32(x, BEST_ALIGN);
@@ -36,13 +35,11 @@ static void put_config_reply(struct xdr_out *x, const void *res)
 
 static int conf_rdma(struct rpc_call *call)
 {
-	const struct xprt_limits *theirs = rpc_args(call);
-	struct xprt_limits *ours = rpc_res(call);
-	struct xprt *x = call->msg->xprt;
+	const struct rpcrdma_limits *theirs = rpc_args(call);
+	struct rpcrdma_limits *ours = rpc_res(call);
 
-	if (!x->ops->configure)
-		return -EOPNOTSUPP;
-	x->ops->configure(x, theirs, ours);
+	/* The program is served over RDMA only. */
+	rpcrdma_configure(call->msg->xprt, theirs, ours);
 	return 0;
 }
 
@@ -51,8 +48,8 @@ static const struct rpc_proc procs[] = {
 	[CONF_RDMA] = {
 		.name = "CONF_RDMA", .decode = get_config_req,
 		.steps = { conf_rdma }, .encode = put_config_reply,
-		.args_size = sizeof(struct xprt_limits),
-		.res_size = sizeof(struct xprt_limits),
+		.args_size = sizeof(struct rpcrdma_limits),
+		.res_size = sizeof(struct rpcrdma_limits),
 	},
 };
 

@@ -4,7 +4,7 @@
  * (RFC 5666 section 6): program 100417, version 1.
  *
  * A client tells the limits of its end of a connection and learns ours.  The
- * transport keeps to them (xprt_ops.configure).
+ * transport keeps to them: rpcrdma_configure().
  */
 #ifndef GANNET_RPC_RDMA_CONFIG_H
 #define GANNET_RPC_RDMA_CONFIG_H

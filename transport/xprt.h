@@ -114,13 +114,6 @@ struct xprt_sink {
 				 uint32_t len, uint32_t position);
 };
 
-/* One side's limits of an RPC-over-RDMA connection (RFC 5666 section 6.2). */
-struct xprt_limits {
-	uint32_t call;		/* bytes of the longest Send with a call, */
-	uint32_t reply;		/* and with a reply */
-	uint32_t reads;		/* RDMA Reads of its memory at a time */
-};
-
 struct xprt_ops {
 	const char *name;		/* "tcp", "udp", "rdma" */
 	/* Takes @m.  0, or the reply was lost and @m is already freed. */
@@ -143,10 +136,6 @@ struct xprt_ops {
 	 * those in progress is over.  Any thread; must not block.  NULL:
 	 * never. */
 	bool (*is_full)(struct xprt *x);
-	/* Keeps to the peer's limits from now on, and tells ours.  Any thread;
-	 * must not block.  NULL: the transport has no such limits. */
-	void (*configure)(struct xprt *x, const struct xprt_limits *theirs,
-			  struct xprt_limits *ours);
 	/* Adds the transport's details of the connection to @f
 	 * (transport/clients.h).  Any thread, with the clients' lock: must take
 	 * no other.  NULL: nothing is. */

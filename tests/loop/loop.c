@@ -45,7 +45,7 @@ static int loopback_device_init(struct provider *p, enum side side,
 	l->open_sinks = wanted->open_sinks;
 	l->pins = wanted->pins;
 	l->windows = wanted->windows;
-	l->sends_unproven = wanted->sends_unproven;
+	l->unacknowledged = wanted->unacknowledged;
 	l->invalidates = !p->options.no_invalidate;
 	d->base.ops = &loop_fabric_ops;
 	strcpy(d->base.name, side == PASSIVE ? "loop0" : "loop1");

@@ -91,7 +91,7 @@ static void start(int i)
 		ck_assert_int_eq(iwarp_fabric_create(NULL, &fabric), 0);
 	} else {
 		addr.sin_port = htons(20049);
-		fo.passive.sends_unproven = kind == UNPROVEN;
+		fo.passive.unacknowledged = kind == UNPROVEN;
 		ck_assert_int_eq(loop_fabric_create(&fo, &fabric), 0);
 	}
 	ck_assert_int_eq(rpcrdma_listen(&fabric, &srv.env,

@@ -401,8 +401,8 @@ TEST(a_limit_that_is_lowered_refuses_the_calls_that_wait)
 	const struct rpcrdma_private p = { .recv_size = 4096,
 					   .send_size = 4096 };
 	const struct peer_options po = { .private_data = &p };
-	const struct xprt_limits theirs = { 4096, 1024, 16 };
-	struct xprt_limits ours;
+	const struct rpcrdma_limits theirs = { 4096, 1024, 16 };
+	struct rpcrdma_limits ours;
 	struct back first, wide, last;
 	struct peer peer;
 
@@ -414,7 +414,7 @@ TEST(a_limit_that_is_lowered_refuses_the_calls_that_wait)
 	ck_assert_int_eq(rpcrdma_back_call(rig.xprt, &wide.call), 0);
 	ck_assert_int_eq(back_start(&last, 3), 0);
 	ck_assert_uint_eq(take_call(&peer), 1);
-	rig.xprt->ops->configure(rig.xprt, &theirs, &ours);
+	rpcrdma_configure(rig.xprt, &theirs, &ours);
 	ck_assert_int_eq(back_wait(&wide), -EMSGSIZE);
 	reply_to(&peer, peer.hdr.xid, 4);
 	ck_assert_int_eq(back_wait(&first), 0);

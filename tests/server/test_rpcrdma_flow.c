@@ -386,15 +386,15 @@ TEST(a_connection_that_keeps_memory_others_want_is_closed)
 /* Has the peer of @r ask for this read depth (RFC 5666 section 6). */
 static void configure_reads(struct rpcrdma_requester *r, uint32_t reads)
 {
-	const struct xprt_limits theirs = { 4096, 4096, reads };
-	struct xprt_limits ours;
+	const struct rpcrdma_limits theirs = { 4096, 4096, reads };
+	struct rpcrdma_limits ours;
 	struct exchange x;
 
 	exchange_init(&x, 99, OP_KEEP, 0);
 	exchange_start(r, &x);
 	ck_assert_int_eq(exchange_wait(&x), 0);
 	exchange_fini(&x);
-	rig.xprt->ops->configure(rig.xprt, &theirs, &ours);
+	rpcrdma_configure(rig.xprt, &theirs, &ours);
 }
 
 /* Twenty WRITE-like calls of many segments each, all at once.  @later: the

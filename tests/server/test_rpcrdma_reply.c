@@ -449,8 +449,8 @@ TEST(no_reply_is_longer_than_a_limit_that_was_lowered)
 	const struct rpcrdma_private p = { .recv_size = 4096,
 					   .send_size = 4096 };
 	const struct peer_options po = { .private_data = &p };
-	const struct xprt_limits theirs = { 4096, 1024, 16 };
-	struct xprt_limits ours;
+	const struct rpcrdma_limits theirs = { 4096, 1024, 16 };
+	struct rpcrdma_limits ours;
 	struct fabric_mr *mr;
 	struct peer peer;
 
@@ -461,7 +461,7 @@ TEST(no_reply_is_longer_than_a_limit_that_was_lowered)
 	peer_call(&peer, 5, OP_KEEP, 0);
 	peer_take(&peer);
 	hold_wide_call(&peer, mr);
-	rig.xprt->ops->configure(rig.xprt, &theirs, &ours);
+	rpcrdma_configure(rig.xprt, &theirs, &ours);
 	rig_release(&rig);
 	peer_take_error(&peer, 9, RPCRDMA_ERR_CHUNK);
 	peer_check_alive(&peer);
@@ -515,7 +515,7 @@ TEST(replies_are_proven_by_calls_beyond_the_credits)
 		{ 1000, 5 }, { 8, 5 }, { 8, 5 }, { 5, 5 }, { 5, 6 },
 	};
 	static const uint32_t idle[] = { RPCRDMA_DONE, RPCRDMA_ERROR };
-	struct rig_options o = { .fabric.passive.sends_unproven = true };
+	struct rig_options o = { .fabric.passive.unacknowledged = true };
 	struct peer peer;
 
 	rig_open(&rig, &o);

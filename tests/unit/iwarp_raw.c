@@ -47,6 +47,7 @@ static void established(struct fabric_conn *c)
 	struct raw *r = c->upper;
 
 	r->info = c->info;
+	r->depths = iwarp_peer_depths(c);
 	if (r->greet) {
 		r->send_sge = (struct fabric_sge){ r->area, 5, 0 };
 		r->send_wr = (struct fabric_wr){
@@ -63,7 +64,7 @@ static void closed(struct fabric_conn *c, int err)
 	struct raw *r = c->upper;
 
 	r->err = err;
-	r->last = c->info;
+	r->last_depths = iwarp_peer_depths(c);
 	r->conn = NULL;
 	fabric_free(c);
 	sem_post(&r->closed);

@@ -37,7 +37,8 @@ struct raw {
 	_Atomic(struct fabric_conn *) conn;
 	struct fabric_device	*dev;	/* of the last one, once it is closed */
 	struct fabric_info info;	/* as of established() */
-	struct fabric_info last;	/* as of closed() */
+	struct iwarp_depths depths;	/* the peer's, then */
+	struct iwarp_depths last_depths; /* ... and as of closed() */
 	unsigned	 read_depth;	/* for the peer's Reads */
 	bool		 reject;	/* who asks */
 	int		 talker;	/* the socket of a peer that sends

@@ -23,8 +23,8 @@ TEST(an_active_end_asks_and_speaks_first)
 	raw_put_hex(fd, REP_KEY "1002000c" "00100000" "f6ab0e1801000303");
 	wait_sem(&raw.established);
 	ck_assert_uint_eq(raw.info.read_depth, 16);
-	ck_assert_uint_eq(raw.info.peer_ird, 16);
-	ck_assert_uint_eq(raw.info.peer_ord, 0);
+	ck_assert_uint_eq(raw.depths.ird, 16);
+	ck_assert_uint_eq(raw.depths.ord, 0);
 	raw_get(fd, data, 32);
 	ck_assert_mem_eq(data + 20, "hello", 5);
 	close(fd);
@@ -61,7 +61,7 @@ TEST(an_active_end_of_revision_1_asks_for_nothing_enhanced)
 	raw_expect_hex(fd, REQ_KEY "00010008" "f6ab0e1801010303");
 	raw_put_hex(fd, REP_KEY "00010000");
 	wait_sem(&raw.established);
-	ck_assert(!raw.info.depths_told);
+	ck_assert(!raw.depths.told);
 	raw_get(fd, data, 32);
 	ck_assert_mem_eq(data + 20, "hello", 5);
 	close(fd);
@@ -97,9 +97,9 @@ TEST(an_active_end_refuses_malformed_replies)
 	ck_assert_int_eq(answered(NULL, REP_KEY "30020004" "00100005",
 				  TERM_NONE), -ECONNREFUSED);
 	/* A reject also carries its depths. */
-	ck_assert(raw.last.depths_told);
-	ck_assert_uint_eq(raw.last.peer_ird, 16);
-	ck_assert_uint_eq(raw.last.peer_ord, 5);
+	ck_assert(raw.last_depths.told);
+	ck_assert_uint_eq(raw.last_depths.ird, 16);
+	ck_assert_uint_eq(raw.last_depths.ord, 5);
 	ck_assert_int_eq(answered(NULL, REP_KEY "10020004" "00100000" "00",
 				  TERM_NONE), -EPROTO);
 	ck_assert_int_eq(answered(NULL, REP_KEY "10020004" "00100001",

@@ -45,9 +45,9 @@ TEST(a_request_is_answered_in_one_piece)
 	ck_assert_uint_eq(raw.info.read_depth, 16);
 	ck_assert_uint_eq(raw.info.private_len, 8);
 	/* RFC 6581 section 9.1: the peer's own words. */
-	ck_assert(raw.info.depths_told);
-	ck_assert_uint_eq(raw.info.peer_ird, 128);
-	ck_assert_uint_eq(raw.info.peer_ord, 0);
+	ck_assert(raw.depths.told);
+	ck_assert_uint_eq(raw.depths.ird, 128);
+	ck_assert_uint_eq(raw.depths.ord, 0);
 	close(fd);
 	wait_sem(&raw.closed);
 	ck_assert_int_eq(raw.err, -ECONNRESET);

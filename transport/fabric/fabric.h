@@ -141,13 +141,12 @@ struct fabric_limits {
 	bool	 pins;			/* registered pages stay where they
 					 * are, and in memory */
 	/*
-	 * iWARP: an operation that ends with -EREMOTEIO need not be the refused
-	 * one, and a frame that was damaged on its way also causes a refusal.
+	 * iWARP: peers acknowledge no operation.  A completed Send or Write has
+	 * not necessarily arrived (RFC 5040 section 5.5), the operation that
+	 * ends with -EREMOTEIO need not be the refused one, and a frame that
+	 * was damaged on its way also causes a refusal.
 	 */
-	bool	 blind_refusals;
-	/* iWARP adapters: a completed Send or Write has not necessarily arrived
-	 * (RFC 5040 section 5.5). */
-	bool	 sends_unproven;
+	bool	 unacknowledged;
 	bool	 windows;		/* see fabric_mr_window() */
 	bool	 invalidates;		/* a peer's SEND_INV can invalidate the
 					 * handles of our registrations (iWARP
@@ -169,13 +168,6 @@ struct fabric_info {
 	/* We can send SEND_INV.  A device that turns out not to know it gets a
 	 * SEND, and later connections are told. */
 	bool		remote_inv;
-	/* The peer's own words, also when it refuses (RFC 6581 section 9.1):
-	 * Reads that it takes in flight (IRD), and those it wants to have
-	 * there (ORD); 0x3fff: up to its user.  Not every peer tells, and not
-	 * every provider. */
-	bool		depths_told;
-	uint16_t	peer_ird;
-	uint16_t	peer_ord;
 };
 
 /* The depth of a connection's queues. */

@@ -210,9 +210,8 @@ static bool rpcrdma_xprt_is_full(struct xprt *x)
  * 5666 section 6.1), so a smaller limit counts as that.  A call whose Reads are
  * under way is finished even if the peer has stopped waiting.
  */
-static void rpcrdma_xprt_configure(struct xprt *x,
-				   const struct xprt_limits *theirs,
-				   struct xprt_limits *ours)
+void rpcrdma_configure(struct xprt *x, const struct rpcrdma_limits *theirs,
+		       struct rpcrdma_limits *ours)
 {
 	struct rpcrdma_conn *conn = rpcrdma_conn_of(x);
 	uint32_t reply = MAX(theirs->reply, RPCRDMA_INLINE_MIN);
@@ -224,9 +223,9 @@ static void rpcrdma_xprt_configure(struct xprt *x,
 	atomic_store(&conn->no_reads, theirs->reads == 0);
 	rpcrdma_sq_set_read_depth(&conn->sq,
 				  MIN(reads, conn->fc->info.read_depth));
-	*ours = (struct xprt_limits){ .call = conn->inline_size,
-				      .reply = conn->inline_size,
-				      .reads = conn->reads_taken };
+	*ours = (struct rpcrdma_limits){ .call = conn->inline_size,
+					 .reply = conn->inline_size,
+					 .reads = conn->reads_taken };
 }
 
 static void rpcrdma_xprt_tell(struct xprt *x, struct xprt_facts *f)
@@ -249,7 +248,6 @@ static const struct xprt_ops rpcrdma_xprt_ops = {
 	.reply = rpcrdma_xprt_reply,
 	.drop = rpcrdma_xprt_drop,
 	.look = rpcrdma_conn_look,
-	.configure = rpcrdma_xprt_configure,
 	.is_full = rpcrdma_xprt_is_full,
 	.tell = rpcrdma_xprt_tell,
 	.end = rpcrdma_xprt_end,

@@ -92,7 +92,7 @@ void rpcrdma_call_failed(struct rpcrdma_call *call, int status)
 	struct rpcrdma_conn *conn = rpcrdma_call_conn(call);
 	struct rpcrdma_lost_key key;
 
-	if (status != -EREMOTEIO || conn->fc->dev->limits.blind_refusals)
+	if (status != -EREMOTEIO || conn->fc->dev->limits.unacknowledged)
 		return;
 	key = rpcrdma_call_key(call);
 	rpcrdma_lost_note(&conn->listener->lost, &key,

@@ -8,12 +8,13 @@
 #include <assert.h>
 
 #include "lib/util.h"
+#include "transport/rpcrdma/rpcrdma.h"
 
 enum { CONFIG_PROGRAM = 100417, CONFIG_VERSION = 1, CONF_RDMA = 1,
        RPC_VERSION = 2 };
 
 void rpcrdma_config_call(uint8_t out[RPCRDMA_CONFIG_LEN], uint32_t xid,
-			 const struct xprt_limits *ours)
+			 const struct rpcrdma_limits *ours)
 {
 	/* The four zeros are AUTH_NONE twice, with no bytes. */
 	const uint32_t words[] = {
@@ -28,7 +29,7 @@ void rpcrdma_config_call(uint8_t out[RPCRDMA_CONFIG_LEN], uint32_t xid,
 }
 
 bool rpcrdma_config_reply(const void *data, size_t len,
-			  struct xprt_limits *theirs)
+			  struct rpcrdma_limits *theirs)
 {
 	struct xdr_in x;
 	bool accepted;

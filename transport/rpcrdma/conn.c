@@ -156,12 +156,12 @@ uint64_t rpcrdma_conn_position(struct rpcrdma_conn *conn)
 {
 	if (asks_fabric(conn))
 		return fabric_sent(conn->fc);
-	return conn->fc->dev->limits.sends_unproven ? conn->proof.replies : 1;
+	return conn->fc->dev->limits.unacknowledged ? conn->proof.replies : 1;
 }
 
 static uint64_t acknowledged(struct rpcrdma_conn *conn)
 {
-	if (!conn->fc->dev->limits.sends_unproven)
+	if (!conn->fc->dev->limits.unacknowledged)
 		return 1;
 	return atomic_load_explicit(&conn->proof.taken, memory_order_relaxed);
 }

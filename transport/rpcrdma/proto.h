@@ -18,6 +18,8 @@
 #include "lib/xdr.h"
 #include "transport/xprt.h"
 
+struct rpcrdma_limits;
+
 #define RPCRDMA_VERSION		1u
 /* RFC 8166 section 4.5: a shorter message is not a message. */
 #define RPCRDMA_HEADER_MIN	28u
@@ -245,9 +247,9 @@ void rpcrdma_error_encode(struct xdr_out *x, const struct rpcrdma_header *call,
  */
 #define RPCRDMA_CONFIG_LEN	52
 void rpcrdma_config_call(uint8_t out[RPCRDMA_CONFIG_LEN], uint32_t xid,
-			 const struct xprt_limits *ours);
+			 const struct rpcrdma_limits *ours);
 bool rpcrdma_config_reply(const void *data, size_t len,
-			  struct xprt_limits *theirs);
+			  struct rpcrdma_limits *theirs);
 
 /* A peer's parameters, sent when it connects (RFC 8797 section 4). */
 struct rpcrdma_private {

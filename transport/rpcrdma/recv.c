@@ -174,7 +174,7 @@ static bool is_hopeless(struct rpcrdma_call *call)
 	struct rpcrdma_lost_key key;
 
 	call->content = 0;
-	if (conn->fc->dev->limits.blind_refusals ||
+	if (conn->fc->dev->limits.unacknowledged ||
 	    !(h->nreads || h->nwrites || h->has_reply))
 		return false;
 	call->content = rpcrdma_lost_content(h, recv->buf, recv->len);

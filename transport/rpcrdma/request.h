@@ -12,6 +12,7 @@
 #include "transport/rpcrdma/fetch.h"
 #include "transport/rpcrdma/proto.h"
 #include "transport/rpcrdma/requester.h"
+#include "transport/rpcrdma/rpcrdma.h"
 
 /* A chunk of a request. */
 struct request_chunk {
@@ -97,8 +98,8 @@ void request_fill_defaults(struct rpcrdma_requester_options *o);
 void request_fit_queues(struct rpcrdma_requester_options *o,
 			const struct fabric_limits *limits);
 /* The requester's own, of a connection over such a device. */
-struct xprt_limits request_limits(const struct rpcrdma_requester_options *o,
-				  const struct fabric_limits *limits);
+struct rpcrdma_limits request_limits(const struct rpcrdma_requester_options *o,
+				     const struct fabric_limits *limits);
 /* Counts Receives: for each reply, for each call of the responder, and some
  * more. */
 unsigned request_recvs(const struct rpcrdma_requester_options *o);

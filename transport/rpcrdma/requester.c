@@ -321,7 +321,7 @@ static void limits_done(struct rpcrdma_request *q)
 {
 	struct rpcrdma_requester *r = container_of(q,
 			struct rpcrdma_requester, config);
-	struct xprt_limits theirs;
+	struct rpcrdma_limits theirs;
 
 	if (q->status == 0 &&
 	    rpcrdma_config_reply(q->reply_data, q->reply_len, &theirs)) {
@@ -339,8 +339,8 @@ static void limits_done(struct rpcrdma_request *q)
 /* Section 6.1: nothing else is sent before the reply. */
 static void ask_limits(struct rpcrdma_requester *r)
 {
-	const struct xprt_limits ours = request_limits(&r->options,
-						       &r->fc->dev->limits);
+	const struct rpcrdma_limits ours = request_limits(&r->options,
+							  &r->fc->dev->limits);
 
 	rpcrdma_config_call(r->config_call, r->options.config_xid, &ours);
 	r->config = (struct rpcrdma_request){

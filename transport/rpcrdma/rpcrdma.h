@@ -75,6 +75,18 @@ int rpcrdma_listen(const struct fabric *fabric, const struct xprt_env *env,
 		   const struct rpcrdma_options *options,
 		   struct xprt_listener **out);
 
+/* One side's limits of a connection (RFC 5666 section 6.2). */
+struct rpcrdma_limits {
+	uint32_t call;		/* bytes of the longest Send with a call, */
+	uint32_t reply;		/* and with a reply */
+	uint32_t reads;		/* RDMA Reads of its memory at a time */
+};
+
+/* Keeps to the limits of the peer of @x, a connection of RPC-over-RDMA, from
+ * now on, and sets *@ours.  Any thread; doesn't block. */
+void rpcrdma_configure(struct xprt *x, const struct rpcrdma_limits *theirs,
+		       struct rpcrdma_limits *ours);
+
 /* Returns the memory of one connection with these options at its first grant,
  * if each call has @msg_upper bytes.  fabric_conn_bytes() comes on top. */
 size_t rpcrdma_conn_bytes(const struct rpcrdma_options *options,

@@ -37,10 +37,10 @@ void request_fit_queues(struct rpcrdma_requester_options *o,
 	o->credits = MAX(o->credits, 1u);
 }
 
-struct xprt_limits request_limits(const struct rpcrdma_requester_options *o,
-				  const struct fabric_limits *limits)
+struct rpcrdma_limits request_limits(const struct rpcrdma_requester_options *o,
+				     const struct fabric_limits *limits)
 {
-	return (struct xprt_limits){
+	return (struct rpcrdma_limits){
 		.call = o->inline_size, .reply = o->inline_size,
 		.reads = MIN(o->read_depth, limits->max_read_depth),
 	};

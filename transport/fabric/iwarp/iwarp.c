@@ -63,7 +63,7 @@ static void iwarp_device_init(struct iwarp_device *d,
 		.max_read_depth = o->read_depth,
 		.max_resp_depth = o->read_depth,
 		.max_private = MAX_PRIVATE,
-		.blind_refusals = true,
+		.unacknowledged = true,
 		.invalidates = true,
 	};
 	pthread_mutex_init(&d->dev.lock, NULL);

@@ -53,4 +53,17 @@ int iwarp_fabric_create(const struct iwarp_options *options,
 /* All connections, listeners and registrations must be gone. */
 void iwarp_fabric_destroy(struct fabric *f);
 
+/* The Reads that a peer accepts in flight (IRD) and wants in flight (ORD), as
+ * its start-up frame said; 0x3fff: its user decides. */
+struct iwarp_depths {
+	bool	 told;
+	uint16_t ird;
+	uint16_t ord;
+};
+
+/* The depths of @conn's peer (RFC 6581 section 9.1), also when it refuses: from
+ * request() on, or established() or closed() of an active end.  On the
+ * connection's loop. */
+struct iwarp_depths iwarp_peer_depths(const struct fabric_conn *conn);
+
 #endif

@@ -33,14 +33,16 @@ static void copy_private(struct iwarp_conn *c, const struct mpa_frame *f)
 		       info->private_len);
 }
 
-/* Has the upper layer see the peer's depths (RFC 6581 section 9.1). */
+/* For iwarp_peer_depths(). */
 static void copy_depths(struct iwarp_conn *c, const struct mpa_frame *f)
 {
-	struct fabric_info *info = &c->conn.info;
+	c->startup.peer = (struct iwarp_depths){
+		.told = f->enhanced, .ird = f->ird, .ord = f->ord };
+}
 
-	info->depths_told = f->enhanced;
-	info->peer_ird = f->ird;
-	info->peer_ord = f->ord;
+struct iwarp_depths iwarp_peer_depths(const struct fabric_conn *conn)
+{
+	return container_of(conn, const struct iwarp_conn, conn)->startup.peer;
 }
 
 /*

@@ -16,6 +16,7 @@
 #include <urcu/list.h>
 
 #include "transport/fabric/fabric.h"
+#include "transport/fabric/iwarp/iwarp.h"
 #include "transport/fabric/iwarp/mpa.h"
 
 struct iwarp_conn;
@@ -31,6 +32,7 @@ struct iwarp_startup {
 	unsigned		frame_len;
 	struct mpa_frame	request;	/* private data not valid */
 	struct mpa_policy	policy;
+	struct iwarp_depths	peer;
 };
 
 /* The listener's: reads the peer's request, to ask the upper layer. */

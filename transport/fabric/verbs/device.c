@@ -108,8 +108,7 @@ static void set_limits(struct verbs_dev *dev,
 	l->domains = true;
 	l->windows = attr->device_cap_flags & (IBV_DEVICE_MEM_WINDOW_TYPE_2A |
 					       IBV_DEVICE_MEM_WINDOW_TYPE_2B);
-	l->blind_refusals = dev->iwarp;
-	l->sends_unproven = dev->iwarp;
+	l->unacknowledged = dev->iwarp;
 	l->max_read_depth = clamp_depth(attr->max_qp_init_rd_atom);
 	l->max_resp_depth = clamp_depth(attr->max_qp_rd_atom);
 	l->max_private = VERBS_MAX_PRIVATE;

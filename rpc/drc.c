@@ -349,7 +349,7 @@ static void warn_if_full(struct drc *drc, uint64_t t)
 		return;
 	if (atomic_compare_exchange_strong(&drc->warned, &last, t))
 		log_warn("the reply cache is full: a call that is sent again "
-			 "may run twice (see --reply-memory)");
+			 "may run twice (see reply-memory)");
 }
 
 /*

@@ -34,8 +34,9 @@ build()
 # gannetd ARGUMENT...: in place of a subshell.
 gannetd()
 {
+	printf '[exports]\nbackend-dir = %s\n' "$dir" >"$tmp/gannet.conf"
 	exec $limit ./gannetd --foreground --rdma off --port 0 --no-rpcbind \
-		--state-dir "$tmp/state" --backend-dir "$dir" "$@"
+		--state-dir "$tmp/state" --config "$tmp/gannet.conf" "$@"
 }
 # refused MESSAGE ARGUMENT...
 refused()

@@ -160,14 +160,15 @@ options()
 }
 rows=daemon/settings/option_row.c
 in_rows='(["A-Za-z-]+, ["A-Za-z-]+, )?"([a-z-]+)", ("[A-Z]*"|NULL),.*'
-options "$rows transport/fabric/*/*.c" "^	+\\{ $in_rows" \
-	doc/gannetd.8.in 2
+options "$rows" "^	\\{ $in_rows" doc/gannetd.8.in 2
 
 # gannet.conf(5) has every key in its section, and every range.
-in_rows='^	\{ "([a-z]+)", "([a-z-]+)", "[a-z-]+", .*'
-in_fabrics='^		\{ "(no-)?([a-z]+)-([a-z-]+)", ("[A-Z]*"|NULL),$'
+in_rows='^	\{ "([a-z]+)", "([a-z-]+)",.*'
+in_fabrics='^	+(\{ "([a-z-]+)", (true|false) \}|\.(port) = [0-9]+),$'
 keys=$(sed -nE "s/$in_rows/\\1 \\2/p" daemon/settings/option_row.c
-	sed -nE "s/$in_fabrics/\\2 \\3/p" transport/fabric/*/*.c)
+	for dir in transport/fabric/*/; do
+		sed -nE "s/$in_fabrics/$(basename "$dir") \\2\\4/p" "$dir"*.c
+	done)
 told=$(sed -nE -e 's/^\.Ss Section (.*)/[\1/p' \
 		-e 's/^\.It Cm ([a-z-]+) No = .*/\1/p' doc/gannet.conf.5.in |
 	awk '/^\[/ { section = substr($0, 2); next } { print section, $0 }')

@@ -181,9 +181,7 @@ static const struct option_row rows[] = {
 	  "load the module NAME, for exports as NAME:/PATH; can be\n"
 	  "given more than once",
 	  LIST(backends) },
-	{ "exports", "backend-dir", "backend-dir", "DIR",
-	  "directory of modules (" BACKENDDIR ")",
-	  TEXT(backend_dir, check_backend_dir) },
+	{ "exports", "backend-dir", TEXT(backend_dir, check_backend_dir) },
 	{ "server", "port", "port", "N",
 	  "TCP and UDP port of all but NFS/RDMA (2049); 0: any",
 	  NUMBER(port, 0, 65535) },
@@ -194,17 +192,9 @@ static const struct option_row rows[] = {
 	  "kinds of NFS/RDMA, joined by commas; off; auto (the\n"
 	  "default): the first of these that this machine has:",
 	  .kind = OPTION_RDMA },
-	{ "rdma", "inline", "rdma-inline", "BYTES",
-	  "longest message of NFS/RDMA without chunks (4096)",
-	  NUMBER(rdma_inline, 1024, 65536) },
-	{ "rdma", "mount", "rdma-mount", NULL,
-	  "serve MOUNT also over RDMA; clients use TCP for it",
-	  FLAG(rdma_mount) },
-	{ "rdma", "read-read", "rdma-read-read", NULL,
-	  "let RDMA clients that offer no memory for a long reply\n"
-	  "read it from the server's memory (for the risks see\n"
-	  "gannetd(8))",
-	  FLAG(rdma_read_read) },
+	{ "rdma", "inline", NUMBER(rdma_inline, 1024, 65536) },
+	{ "rdma", "mount", FLAG(rdma_mount) },
+	{ "rdma", "read-read", FLAG(rdma_read_read) },
 	{ "server", "bind", "bind", "ADDRESS",
 	  "listen on this IPv4 or IPv6 address only",
 	  TEXT(bind, check_bind) },
@@ -219,32 +209,19 @@ static const struct option_row rows[] = {
 	  "after the start, grant for this time only locks that\n"
 	  "clients had before (50)",
 	  NUMBER(grace, 0, 3600) },
-	{ "server", "spin", "spin", "US",
-	  "microseconds that a poller spins before it sleeps,\n"
-	  "while calls come that fast (40)",
-	  NUMBER(spin, 0, 1000) },
+	{ "server", "spin", NUMBER(spin, 0, 1000) },
 	{ "server", "max-connections", "max-connections", "N",
 	  "most connections of each transport (4096)",
 	  NUMBER(max_conns, 1, 1000000), .live = true },
-	{ "server", "max-client-connections", "max-client-connections", "N",
-	  "most connections from one address (a quarter of\n"
-	  "--max-connections, but at least 16)",
+	{ "server", "max-client-connections",
 	  NUMBER(max_client_conns, 1, 1000000), .live = true },
 	{ "server", "memory", "memory", "MIB",
 	  "most memory for data in transit (a quarter of the\n"
 	  "machine's, at most 1024)",
 	  MEMORY(memory), .live = true },
-	{ "rdma", "credits", "rdma-credits", "N",
-	  "most calls in progress of an RDMA connection (128)",
-	  NUMBER(rdma_credits, 1, 1024) },
-	{ "rdma", "memory", "rdma-memory", "MIB",
-	  "most memory for RDMA connections (an eighth of the\n"
-	  "machine's)",
-	  MEMORY(rdma_memory), .live = true },
-	{ "server", "reply-memory", "reply-memory", "MIB",
-	  "most memory for replies kept for retransmitted calls\n"
-	  "(1/256 of the machine's, between 16 and 256)",
-	  MEMORY(reply_memory) },
+	{ "rdma", "credits", NUMBER(rdma_credits, 1, 1024) },
+	{ "rdma", "memory", MEMORY(rdma_memory), .live = true },
+	{ "server", "reply-memory", MEMORY(reply_memory) },
 	{ "server", "state-dir", "state-dir", "DIR",
 	  "where keys, tables and the lists of mounts and of hosts\n"
 	  "with locks are kept (root:\n"
@@ -282,10 +259,7 @@ static const struct option_row rows[] = {
 	  "serve metrics and a status page over HTTP:\n"
 	  "'on' for 127.0.0.1:20490, ADDRESS:PORT, or 'off'",
 	  TEXT(metrics, check_metrics) },
-	{ "metrics", "clients", "metrics-clients", "N",
-	  "how many clients metrics name, the busiest ones; all\n"
-	  "others are summed up (100)",
-	  NUMBER(metrics_clients, 0, 10000) },
+	{ "metrics", "clients", NUMBER(metrics_clients, 0, 10000) },
 	{ "log", "level", "log-level", "LEVEL",
 	  "err, warn, info (the default) or debug",
 	  WORD(log_level, log_words), .live = true },
@@ -296,19 +270,10 @@ static const struct option_row rows[] = {
 	  "record who does what to which path in FILE, a line of\n"
 	  "JSON each; or to the 'journal', to 'syslog'; or 'off'",
 	  TEXT(audit, check_audit), .live = true },
-	{ "audit", "procs", "audit-procs", "NAMES",
-	  "the procedures to record: names with commas between,\n"
-	  "'all', or 'changes' (the default), the procedures that\n"
-	  "change names or attributes",
+	{ "audit", "procs",
 	  TEXT(audit_procs, check_audit_procs), .live = true },
-	{ "audit", "export", "audit-export", "DIR",
-	  "record only calls on the export DIR and on exports\n"
-	  "below it; can be given more than once",
-	  LIST(audit_exports), .live = true },
-	{ "audit", "interval", "audit-interval", "SECONDS",
-	  "of calls that change nothing, record one in this time\n"
-	  "for each file, user and client (60); 0: each call",
-	  NUMBER(audit_interval, 0, 86400), .live = true },
+	{ "audit", "export", LIST(audit_exports), .live = true },
+	{ "audit", "interval", NUMBER(audit_interval, 0, 86400), .live = true },
 };
 
 #define NROWS	ARRAY_SIZE(rows)
@@ -320,27 +285,21 @@ static unsigned nall;
 static void add_fabric(unsigned f)
 {
 	const struct fabric_row *fabric = fabric_rows[f];
-	size_t len = strlen(fabric->name);
+	const struct fabric_flag *flag = fabric->flags;
 
-	for (unsigned k = 0; k < FABRIC_OPTIONS; k++) {
-		const struct fabric_option *option = &fabric->options[k];
-		struct option_row *row = &all[nall];
-		const char *name = option->name;
-		bool on = name && strncmp(name, "no-", 3) == 0;
-
-		if (!name)
-			continue;
-		*row = (struct option_row){
-			fabric->name, name + (on ? 3 : 0) + len + 1, name,
-			option->arg, option->help, .bare = on ? "no" : NULL,
-			.kind = option->arg ? OPTION_NUMBER : OPTION_BIT,
-			.at = option->arg ?
-				offsetof(struct options, fabrics[f].port) :
-				offsetof(struct options, fabrics[f].given),
-			.min = option->arg ? 0 : k, .max = 65535,
+	if (fabric->port)
+		all[nall++] = (struct option_row){
+			fabric->name, "port", .kind = OPTION_NUMBER,
+			.at = offsetof(struct options, fabrics[f].port),
+			.max = 65535,
 		};
-		nall++;
-	}
+	for (unsigned k = 0; k < FABRIC_FLAGS && flag[k].key; k++)
+		all[nall++] = (struct option_row){
+			fabric->name, flag[k].key, .kind = OPTION_BIT,
+			.bare = flag[k].on ? "no" : NULL,
+			.at = offsetof(struct options, fabrics[f].given),
+			.min = k,
+		};
 }
 
 unsigned options_count(void)

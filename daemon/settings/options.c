@@ -59,7 +59,8 @@ static void print_options(void)
 	const struct option_row *row;
 
 	for (unsigned i = 0; (row = option_row(i)); i++) {
-		print_option(row->name, row->arg, row->help);
+		if (row->name)
+			print_option(row->name, row->arg, row->help);
 		if (row->kind != OPTION_RDMA)
 			continue;
 		for (unsigned f = 0; f < fabrics_count(); f++)
@@ -84,8 +85,8 @@ static void print_help(void)
 	       "SIGUSR1 logs the counters.\n"
 	       "Exit status: 0 ended by a signal, 1 could not start or run, "
 	       "2 wrong usage.\n"
-	       "\nMore in gannetd(8), gannet.conf(5) and "
-	       "gannet-exports(5).\n");
+	       "\nMore in gannetd(8), gannet.conf(5), which has more settings, "
+	       "and\ngannet-exports(5).\n");
 }
 
 static void print_key(const struct options *o, const struct option_row *row)
@@ -260,19 +261,21 @@ static void warn_of_unused(const struct options *o)
 
 	for (unsigned i = 0; (row = option_row(i)); i++)
 		if (is_unused(o, row))
-			fprintf(stderr, "gannetd: --%s is not used: the first "
-				"kind of --rdma has --rdma-port\n", row->name);
+			fprintf(stderr, "gannetd: [%s] %s is not used: the "
+				"first kind of --rdma has --rdma-port\n",
+				row->section, row->key);
 }
 
-/* Sets @longopts, which is zeroed, to all options. */
+/* Sets @longopts, which is zeroed, to all options of the command line. */
 static void list_options(struct option *longopts)
 {
 	const struct option_row *row;
 
 	for (unsigned i = 0; (row = option_row(i)); i++)
-		*longopts++ = (struct option){ row->name, row->arg ?
-			required_argument : row->bare ? no_argument :
-			optional_argument, NULL, FIRST_ROW + (int)i };
+		if (row->name)
+			*longopts++ = (struct option){ row->name, row->arg ?
+				required_argument : row->bare ? no_argument :
+				optional_argument, NULL, FIRST_ROW + (int)i };
 	*longopts++ = (struct option){ "print-config", no_argument, NULL, 'P' };
 	*longopts++ = (struct option){ "help", no_argument, NULL, 'h' };
 	*longopts = (struct option){ "version", no_argument, NULL, 'V' };

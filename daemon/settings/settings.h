@@ -115,9 +115,9 @@ bool options_address(const char *text, struct sockaddr_storage *out);
 const char *options_metrics(const char *text, struct sockaddr_storage *out);
 
 /*
- * option_row - the table of gannetd's options: each is a key of gannet.conf(5)
- * and an option of the command line.  The parsers of both, --help and
- * --print-config are made from it.
+ * option_row - the table of gannetd's settings: each is a key of
+ * gannet.conf(5), an option of the command line, or both.  The parsers, --help
+ * and --print-config are made from it.
  */
 
 #define MAX_POLLERS	256u
@@ -127,7 +127,7 @@ enum option_kind {
 	OPTION_MIB,		/* size_t in bytes, given in MiB */
 	OPTION_FLAG,		/* bool: yes or no */
 	OPTION_BIT,		/* yes or no; bit @min of an unsigned says that
-				 * it is what --NAME stands for */
+				 * it is @bare */
 	OPTION_WORD,		/* unsigned: the place in @words */
 	OPTION_TEXT,		/* const char *, that @check looked at */
 	OPTION_LIST,		/* const struct option_texts * */
@@ -137,9 +137,9 @@ enum option_kind {
 struct option_row {
 	const char *section;	/* of gannet.conf; NULL: not for it */
 	const char *key;
-	const char *name;	/* --NAME */
+	const char *name;	/* --NAME; NULL: gannet.conf alone has it */
 	const char *arg;	/* NULL: --NAME stands for @bare */
-	const char *help;
+	const char *help;	/* with @name */
 	enum option_kind kind;
 	size_t at;		/* in struct options */
 	unsigned long min, max;

@@ -218,12 +218,12 @@ static void put_memory(struct metrics_out *m, const struct report *r)
 	put_gauge(m, "gannet_reply_memory_bytes", "bytes", "Memory of these "
 		  "replies.", bytes);
 	put_gauge(m, "gannet_reply_memory_limit_bytes", "bytes", "The most "
-		  "memory of these replies, --reply-memory.",
+		  "memory of these replies: [server] reply-memory.",
 		  r->o->reply_memory);
 	put_gauge(m, "gannet_rdma_memory_bytes", "bytes", "Memory of RDMA "
 		  "connections.", r->budget->used);
 	put_gauge(m, "gannet_rdma_memory_limit_bytes", "bytes", "The most "
-		  "memory of RDMA connections, --rdma-memory.",
+		  "memory of RDMA connections: [rdma] memory.",
 		  r->budget->max);
 	put_gauge(m, "gannet_rdma_credits_granted", NULL, "Credits that RDMA "
 		  "connections have: calls that they may have in progress.",

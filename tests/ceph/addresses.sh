@@ -31,11 +31,12 @@ await()
 # another site's; the test may not have root's directories and ports.
 start()
 {
-	sed "s,192\\.0\\.2\\.11,$2,; s,/etc/gannet/,$tmp/," \
+	sed "s,192\\.0\\.2\\.11,$2,; s,/etc/gannet/,$tmp/,
+		/^\\[exports\\]/a backend-dir = $PWD/modules/ceph" \
 		"$top/etc/addresses/gannet.conf" > "$tmp/$1.conf"
 	./gannetd --foreground --config "$tmp/$1.conf" --rdma off \
 		--port 21049 --no-rpcbind --state-dir "$tmp/$1.state" \
-		--backend-dir "$PWD/modules/ceph" --control "$tmp/$1.control" \
+		--control "$tmp/$1.control" \
 		> "$tmp/$1" 2> "$tmp/$1.log" &
 	pids+=($!)
 	await grep -qx ready "$tmp/$1"

@@ -239,7 +239,11 @@ serve_ceph()
 	done
 	modules=$(readlink -f "${gannetd%/*}/modules/ceph")
 	backend=(--backend ceph)
-	[ ! -d "$modules" ] || backend+=(--backend-dir "$modules")
+	if [ -d "$modules" ]; then
+		printf '[exports]\nbackend-dir = %s\n' "$modules" \
+			> "$home/gannet.conf"
+		backend+=(--config "$home/gannet.conf")
+	fi
 
 	trap end_all INT TERM HUP
 	trap 'exit 1' PIPE		# nobody reads what it prints

@@ -14,14 +14,14 @@ struct daemon_run pair_second;
 
 void pair_start_server(struct daemon_run *d)
 {
-	char modules[512], cwd[400], port[8];
+	char cwd[400], port[8];
 
 	snprintf(port, sizeof(port), "%u", d->tcp_port);
 	ck_assert_ptr_nonnull(getcwd(cwd, sizeof(cwd)));
-	snprintf(modules, sizeof(modules), "%s/modules/ceph", cwd);
+	snprintf(d->settings, sizeof(d->settings), "[exports]\n"
+		 "backend-dir = %s/modules/ceph\n", cwd);
 	ck_assert(daemon_start(d, (const char *const[]){
-		"--port", port, "--backend-dir", modules,
-		"--backend", "ceph", "--export",
+		"--port", port, "--backend", "ceph", "--export",
 		"ceph:/ 127.0.0.1(rw,insecure,no_root_squash)", "--export",
 		"mem:/other 127.0.0.1(rw,insecure,no_root_squash)", NULL }));
 }

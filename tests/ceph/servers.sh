@@ -42,8 +42,10 @@ await()
 launch()
 {
 	: > "$tmp/$1.log"		# not the one of before, until it runs
+	printf '[exports]\nbackend-dir = %s\n' "$PWD/modules/ceph" \
+		> "$tmp/gannet.conf"
 	./gannetd --foreground --rdma off --port 0 --no-rpcbind \
-		--state-dir "$tmp/$1" --backend-dir "$PWD/modules/ceph" \
+		--state-dir "$tmp/$1" --config "$tmp/gannet.conf" \
 		--backend ceph --export \
 		'ceph:/ 127.0.0.1(rw,insecure,no_root_squash)' \
 		> "$tmp/$1.log" 2>&1 &

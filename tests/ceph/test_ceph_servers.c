@@ -64,16 +64,16 @@ static uint16_t free_port(void)
 /* Starts it, or its successor: with the same state and address. */
 static void start_daemon(struct server *s)
 {
-	char modules[512], cwd[400], port[8], show[96];
+	char cwd[400], port[8], show[96];
 
 	if (!s->d.tcp_port)
 		s->d.tcp_port = free_port();
 	snprintf(port, sizeof(port), "%u", s->d.tcp_port);
 	ck_assert_ptr_nonnull(getcwd(cwd, sizeof(cwd)));
-	snprintf(modules, sizeof(modules), "%s/modules/ceph", cwd);
+	snprintf(s->d.settings, sizeof(s->d.settings), "[exports]\n"
+		 "backend-dir = %s/modules/ceph\n", cwd);
 	if (daemon_start(&s->d, (const char *const[]){
-		"--port", port, "--backend-dir", modules,
-		"--backend", "ceph", "--export",
+		"--port", port, "--backend", "ceph", "--export",
 		"ceph,mounts=3,grace=" ALL_GRACE
 			":/ 127.0.0.1(rw,insecure,no_root_squash)",
 		"--grace", GRACE, NULL }))

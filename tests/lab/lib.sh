@@ -202,11 +202,12 @@ server_start()
 	local log rdma=auto
 	[ ! -e /sys/class/infiniband/siw0 ] || rdma=verbs,iwarp
 	log=$LOGS/gannetd.$(date +%s.%N).log
+	printf '%s\n' '[rdma]' "inline = ${INLINE:-4096}" \
+		"read-read = ${READ_READ:-no}" > /run/gannet-lab.conf
 	setsid "$BUILD/gannetd" --foreground --exports-file=/etc/exports \
 		--port=2049 --rdma="$rdma" --rdma-port=20049 \
-		--iwarp-port=20050 --state-dir=/srv/state --log-level=debug \
-		${GRACE:+--grace=$GRACE} ${READ_READ:+--rdma-read-read} \
-		${INLINE:+--rdma-inline=$INLINE} \
+		--state-dir=/srv/state --log-level=debug \
+		--config=/run/gannet-lab.conf ${GRACE:+--grace=$GRACE} \
 		>"$log" 2>&1 </dev/null &
 	echo $! > "$LOGS/server.pid"
 	disown

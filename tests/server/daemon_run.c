@@ -34,7 +34,7 @@ void daemon_prepare(struct daemon_run *d)
 
 static void child(struct daemon_run *d, const char *const args[], int out)
 {
-	char state[96], log[96];
+	char state[96], log[96], conf[96];
 	const char *argv[MAX_ARGS] = { "gannetd", "--foreground", "--port",
 		"0", "--rdma", "iwarp", "--rdma-port", "0", "--no-rpcbind",
 		"--state-dir", state };
@@ -42,6 +42,11 @@ static void child(struct daemon_run *d, const char *const args[], int out)
 
 	snprintf(state, sizeof(state), "%s/state", d->dir);
 	snprintf(log, sizeof(log), "%s/log", d->dir);
+	if (*d->settings) {
+		snprintf(conf, sizeof(conf), "%s/gannet.conf", d->dir);
+		argv[n++] = "--config";
+		argv[n++] = conf;
+	}
 	while (*args && n < MAX_ARGS - 1)
 		argv[n++] = *args++;
 	fd = open(log, O_WRONLY | O_CREAT | O_APPEND, 0600);
@@ -59,6 +64,18 @@ static void child(struct daemon_run *d, const char *const args[], int out)
 	_exit(127);
 }
 
+static void write_settings(const struct daemon_run *d)
+{
+	char path[96];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/gannet.conf", d->dir);
+	f = fopen(path, "we");
+	ck_assert_ptr_nonnull(f);
+	fputs(d->settings, f);
+	ck_assert_int_eq(fclose(f), 0);
+}
+
 bool daemon_start(struct daemon_run *d, const char *const args[])
 {
 	char line[128];
@@ -66,6 +83,8 @@ bool daemon_start(struct daemon_run *d, const char *const args[])
 	int fds[2];
 	FILE *f;
 
+	if (*d->settings)
+		write_settings(d);
 	ck_assert_int_eq(pipe2(fds, O_CLOEXEC), 0);
 	d->pid = fork();
 	ck_assert_int_ge(d->pid, 0);

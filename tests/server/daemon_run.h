@@ -16,6 +16,8 @@ struct daemon_run {
 	bool	 no_override;	/* files' modes also hold for root */
 	bool	 no_state_dir;	/* the configuration has it */
 	uid_t	 uid;		/* as whom it runs; 0: as we do */
+	char	 settings[512];	/* the text of its gannet.conf; "": it has none,
+				 * or that of a --config */
 	int	 status;	/* as waitpid() gives it, when it has ended */
 	char	 dir[64];	/* its own, with state/ and log below */
 };

@@ -251,9 +251,10 @@ TEST(a_squashed_caller_is_told_as_who_it_came_and_as_whom_it_acted)
 
 TEST(exports_and_procedures_are_selected)
 {
+	snprintf(d.settings, sizeof(d.settings), "[audit]\nexport = %s\n"
+		 "procs = rename,MKDIR\n", dir);
 	ck_assert(daemon_start(&d, ARGS("--export", export, "--export",
-		"mem:/m *(rw,insecure)", "--audit", file, "--audit-export",
-		dir, "--audit-procs", "rename,MKDIR")));
+		"mem:/m *(rw,insecure)", "--audit", file)));
 	tries(false, "/m/x");
 	makes_in_tree(false, "a");
 	waits(file, 1);
@@ -268,8 +269,9 @@ static unsigned lists_thrice(const char *interval)
 	struct nfs_context *nfs;
 	unsigned n;
 
-	ck_assert(daemon_start(&d, ARGS("--export", export, "--audit", file,
-		"--audit-procs", "all", "--audit-interval", interval)));
+	snprintf(d.settings, sizeof(d.settings), "[audit]\nprocs = all\n"
+		 "interval = %s\n", interval);
+	ck_assert(daemon_start(&d, ARGS("--export", export, "--audit", file)));
 	nfs = mounts();
 	for (int i = 0; i < 3; i++)
 		ck_assert_int_lt(nfs_rmdir(nfs, "/not/there"), 0);
@@ -291,8 +293,9 @@ TEST(calls_that_change_nothing_are_noted_once_an_interval)
 
 TEST(procedures_that_do_not_exist_are_refused)
 {
-	ck_assert(!daemon_start(&d, ARGS("--export", export, "--audit", file,
-					 "--audit-procs", "write,walk")));
+	strcpy(d.settings, "[audit]\nprocs = write,walk\n");
+	ck_assert(!daemon_start(&d, ARGS("--export", export, "--audit",
+					 file)));
 	ck_assert(daemon_logged(&d, "expected changes, all, or names"));
 	d.pid = 0;
 }
@@ -487,14 +490,16 @@ static void counts(FILE *f, unsigned *noted, unsigned *dropped)
 	json_decref(o);
 }
 
+#define REMOVES	"[audit]\nprocs = remove\n"
+
 TEST(a_reader_that_reads_nothing_does_not_delay_the_end)
 {
 	int fd, pipe;
 
 	ck_assert_int_eq(mkfifo(file, 0600), 0);
 	pipe = open(file, O_RDONLY | O_NONBLOCK);
-	ck_assert(daemon_start(&d, ARGS("--export", export, "--audit", file,
-					"--audit-procs", "remove")));
+	strcpy(d.settings, REMOVES);
+	ck_assert(daemon_start(&d, ARGS("--export", export, "--audit", file)));
 	fd = daemon_connect(d.tcp_port);
 	removes(fd, 50);
 	close(fd);
@@ -513,8 +518,8 @@ TEST(records_that_a_slow_reader_does_not_take_are_dropped_and_counted)
 
 	ck_assert_int_eq(mkfifo(file, 0600), 0);
 	pipe = open(file, O_RDONLY | O_NONBLOCK);
-	ck_assert(daemon_start(&d, ARGS("--export", export, "--audit", file,
-					"--audit-procs", "remove")));
+	strcpy(d.settings, REMOVES);
+	ck_assert(daemon_start(&d, ARGS("--export", export, "--audit", file)));
 	fd = daemon_connect(d.tcp_port);
 	removes(fd, n);
 	close(fd);

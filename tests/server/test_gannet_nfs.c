@@ -437,7 +437,7 @@ static void checks(const char *text, const char *const options[])
 
 TEST(sides_use_the_smaller_inline_size)
 {
-	start_as(WAY_IWARP, "--rdma-inline=9000");
+	start_as(WAY_IWARP, "[rdma]\ninline = 9000\n");
 	checks("8192 bytes sent, 8192 received", OPTIONS("-i", "65536"));
 	checks("4096 bytes sent, 4096 received", OPTIONS(NULL));
 	checks("1024 bytes sent, 1024 received", OPTIONS("--inline", "1024"));

@@ -49,9 +49,10 @@ static void start(void)
 		 (unsigned long long)st.st_ino);
 	snprintf(export, sizeof(export),
 		 "%s 127.0.0.1(rw,insecure,no_root_squash)", dir);
+	strcpy(d.settings, "[audit]\nexport = /elsewhere\n");
 	ck_assert(daemon_start(&d, (const char *const[]){
 		"--export", export, "--metrics", "127.0.0.1:0", "--audit",
-		audit, "--audit-export", "/elsewhere", NULL }));
+		audit, NULL }));
 	nlmc_open(d.tcp_port);
 	one = (struct nlm_process){ "c1", 11, 4, IPPROTO_TCP,
 		nlmc_file(d.tcp_port, (int)geteuid(), dir, handle) };

@@ -97,8 +97,6 @@ TEST(a_wrong_option_says_what_was_expected_and_exits_2)
 	fails(2, "--rdma maybe: expected auto, off, or one or more of verbs,"
 	      "iwarp", ARGS("--rdma", "maybe"));
 	fails(2, "--rdma iwarp,iwarp: expected", ARGS("--rdma", "iwarp,iwarp"));
-	fails(2, "--rdma-inline 1023: expected a number from 1024 to 65536",
-	      ARGS("--rdma-inline", "1023"));
 	fails(2, "--log-level loud: expected err, warn, info or debug",
 	      ARGS("--log-level", "loud"));
 	fails(2, "--state-dir : expected a directory", ARGS("--state-dir", ""));
@@ -111,6 +109,9 @@ TEST(a_wrong_option_says_what_was_expected_and_exits_2)
 	fails(2, "option '--port' requires", ARGS("--port"));
 	fails(2, "is not an option", ARGS("/srv"));
 	fails(2, "unrecognized option", ARGS("--no-such"));
+	strcpy(d.settings, "[rdma]\ninline = 1023\n");
+	fails(2, "[rdma] inline: expected a number from 1024 to 65536",
+	      ARGS(MEM));
 }
 
 /* Asks as siw does, which wants no CRCs; true if the answer wants them. */
@@ -132,25 +133,20 @@ static bool wants_crcs(void)
 /* RFC 5044 section 4.4. */
 TEST(iwarp_has_crcs_unless_the_administrator_says_otherwise)
 {
-	char conf[96];
-
 	starts(ARGS(MEM));
 	ck_assert(wants_crcs());
 	daemon_end(&d, SIGTERM);
-	starts(ARGS(MEM, "--no-iwarp-crc"));
-	ck_assert(!wants_crcs());
-	daemon_end(&d, SIGTERM);
-	write_file("conf", "[iwarp]\ncrc = no\n");
-	snprintf(conf, sizeof(conf), "%s/conf", d.dir);
-	starts(ARGS(MEM, "--config", conf));
+	strcpy(d.settings, "[iwarp]\ncrc = no\n");
+	starts(ARGS(MEM));
 	ck_assert(!wants_crcs());
 	daemon_end(&d, SIGTERM);
 }
 
 TEST(an_unused_port_option_is_logged)
 {
-	starts(ARGS(MEM, "--rdma", "iwarp", "--iwarp-port", "0"));
-	ck_assert(daemon_logged(&d, "gannetd: --iwarp-port is not used"));
+	strcpy(d.settings, "[iwarp]\nport = 0\n");
+	starts(ARGS(MEM, "--rdma", "iwarp"));
+	ck_assert(daemon_logged(&d, "gannetd: [iwarp] port is not used"));
 	daemon_end(&d, SIGTERM);
 }
 

@@ -25,10 +25,10 @@ static void setup(void)
 {
 	const char *const args[] = { "--export",
 		"mem:/m 127.0.0.1(rw,insecure)", "--max-connections", "64",
-		"--max-client-connections", "64", "--memory", "16",
-		NULL };
+		"--memory", "16", NULL };
 
 	daemon_prepare(&d);
+	strcpy(d.settings, "[server]\nmax-client-connections = 64\n");
 	ck_assert(daemon_start(&d, args));
 }
 

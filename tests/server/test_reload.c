@@ -42,7 +42,7 @@ static void teardown(void)
 static void starts(const char *text)
 {
 	write_conf(text);
-	ck_assert(daemon_start(&d, ARGS("--spin", "0")));
+	ck_assert(daemon_start(&d, ARGS("--foreground")));
 }
 
 static void reloads(const char *text, const char *line)
@@ -81,7 +81,7 @@ TEST(the_file_is_enough_to_serve)
 TEST(an_abbreviation_of_several_options_is_refused)
 {
 	write_conf(MEM);
-	ck_assert(!daemon_start(&d, ARGS("--max", "7")));
+	ck_assert(!daemon_start(&d, ARGS("--expor", "/a")));
 	ck_assert_int_eq(WEXITSTATUS(d.status), 2);
 	ck_assert(daemon_logged(&d, "ambiguous"));
 }
@@ -89,7 +89,7 @@ TEST(an_abbreviation_of_several_options_is_refused)
 TEST(a_mistake_in_the_file_keeps_the_daemon_from_starting)
 {
 	write_conf("[exports]\nexport = mem:/a *(rw)\nfoo = 1\n");
-	ck_assert(!daemon_start(&d, ARGS("--spin", "0")));
+	ck_assert(!daemon_start(&d, ARGS("--foreground")));
 	ck_assert_int_eq(WEXITSTATUS(d.status), 2);
 	ck_assert(daemon_logged(&d, "g.conf:3: [exports] foo: there is no "
 				"such key"));

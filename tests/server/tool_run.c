@@ -122,29 +122,30 @@ void set_base(int way, uint16_t port)
 			 port ? port : d.rdma_port, export);
 }
 
-static void start_both(int way, const char *opts, const char *option)
+static void start_both(int way, const char *opts, const char *settings)
 {
 	char line[256];
 
 	daemon_prepare(&d);
+	strcpy(d.settings, settings);
 	snprintf(export, sizeof(export), "%s/export", d.dir);
 	snprintf(outfile, sizeof(outfile), "%s/out", d.dir);
 	snprintf(errfile, sizeof(errfile), "%s/err", d.dir);
 	ck_assert_int_eq(mkdir(export, 0777), 0);
 	snprintf(line, sizeof(line), "%s 127.0.0.1(%s)", export, opts);
 	ck_assert(daemon_start(&d, (const char *const[]){
-		"--rdma", "iwarp", "--export", line, option, NULL }));
+		"--rdma", "iwarp", "--export", line, NULL }));
 	set_base(way, 0);
 }
 
 void start_with(int way, const char *opts)
 {
-	start_both(way, opts, NULL);
+	start_both(way, opts, "");
 }
 
-void start_as(int way, const char *option)
+void start_as(int way, const char *settings)
 {
-	start_both(way, "rw,insecure", option);
+	start_both(way, "rw,insecure", settings);
 }
 
 void start(int way)

@@ -21,8 +21,8 @@ extern char outfile[128];
 void start(int way);
 /* With these options of the export. */
 void start_with(int way, const char *opts);
-/* With this option of the server. */
-void start_as(int way, const char *option);
+/* With this gannet.conf. */
+void start_as(int way, const char *settings);
 void stop(void);
 /* At this port, of a relay; 0: the server's. */
 void set_base(int way, uint16_t port);

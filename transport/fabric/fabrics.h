@@ -9,23 +9,21 @@
 #include "transport/fabric/fabric.h"
 
 #define FABRICS_MAX	8
-#define FABRIC_OPTIONS	4
+#define FABRIC_FLAGS	4
 
 /* Zero is the default, everywhere. */
 struct fabric_options {
-	/* A server's: the part of its command line for this fabric. */
+	/* A server's: the fabric's section of gannet.conf. */
 	unsigned port;		/* where another one is served before it */
-	unsigned given;		/* its options that were given, as bits */
+	unsigned given;		/* flags that don't have their default: bits */
 	/* A client's. */
 	unsigned connect_ms;	/* for one attempt to connect */
 	bool	 reserved_port;	/* from a port below 1024, if permitted */
 };
 
-struct fabric_option {
-	const char *name;	/* "FABRIC-...", or "no-FABRIC-..." for a
-				 * feature that is on by default */
-	const char *arg;	/* NULL: takes none */
-	const char *help;
+struct fabric_flag {
+	const char *key;	/* in gannet.conf */
+	bool on;		/* unless it says no */
 };
 
 struct fabric_row {
@@ -39,10 +37,10 @@ struct fabric_row {
 	/* It refuses threads whose credentials change, and so all other
 	 * pollers. */
 	bool has_own_pollers;
-	/* Options of the command line; the one that takes an argument is the
-	 * port's.  A fabric that is always the first has none for that. */
-	struct fabric_option options[FABRIC_OPTIONS];
-	unsigned port;		/* unless it is given */
+	struct fabric_flag flags[FABRIC_FLAGS];
+	/* Unless gannet.conf has another.  0: the fabric is always the first,
+	 * whose port is that of all RDMA. */
+	unsigned port;
 	int  (*create)(const struct fabric_options *o, struct fabric *out);
 	void (*destroy)(struct fabric *f);
 };

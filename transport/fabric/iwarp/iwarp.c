@@ -102,8 +102,8 @@ void iwarp_fabric_destroy(struct fabric *f)
 	free(p);
 }
 
-/* Options of the row, in order. */
-enum { IWARP_PORT, IWARP_NO_CRC, IWARP_LARGE };
+/* Flags of the row, in order. */
+enum { IWARP_NO_CRC, IWARP_LARGE };
 
 static int create_iwarp(const struct fabric_options *o, struct fabric *out)
 {
@@ -129,15 +129,9 @@ const struct fabric_row iwarp_row = {
 	.title = "iWARP in user space",
 	.listener = "iwarp",
 	.available = always,
-	.options = {
-		{ "iwarp-port", "N",
-		  "port of iwarp if verbs is also served (20050)" },
-		{ "no-iwarp-crc", NULL,
-		  "iwarp: have CRCs with those peers alone that ask for\n"
-		  "them" },
-		{ "iwarp-large-fpdu", NULL,
-		  "iwarp: frames of 64 KiB whatever the MSS; for peers in\n"
-		  "software (siw), not for adapters" },
+	.flags = {
+		{ "crc", true },
+		{ "large-fpdu", false },
 	},
 	.port = 20050,
 	.create = create_iwarp, .destroy = iwarp_fabric_destroy,

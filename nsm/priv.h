@@ -89,6 +89,9 @@ uint16_t nsm_statd_find(struct rpc_client *client);
  * it is of a user that rpc.statd does not run as; -ECONNREFUSED: nobody
  * listens. */
 int nsm_statd_check(uint16_t port);
+/* The same for a lock manager of this machine, which is the kernel's or of this
+ * server's user. */
+int nsm_user_check(uint16_t port);
 /* Has rpc.statd monitor the host of the waiter, which is one of n->asking and
  * ends. */
 void nsm_statd_mon(struct nsm_waiter *w);

@@ -28,6 +28,7 @@
 STAT(nsm_statd_failed, "hosts that rpc.statd refused to monitor");
 
 STAT(nsm_statd_false, "status monitors at rpcbind that are not rpc.statd");
+STAT(nsm_user_false, "lock managers at rpcbind that are not this machine's");
 
 #define FIND_MS		1000
 #define MON_MS		10000
@@ -47,22 +48,55 @@ static bool may_be_statd(uid_t uid)
 	return uid == 0 || uid == geteuid();
 }
 
-int nsm_statd_check(uint16_t port)
+/* The kernel's sockets are root's. */
+static bool may_be_user(uid_t uid)
+{
+	return uid == 0 || uid == geteuid();
+}
+
+/* 0, -ECONNREFUSED, or -EPERM: that user listens, *@wrong. */
+static int check_listener(uint16_t port, bool (*trusts)(uid_t uid),
+			  uid_t *wrong)
 {
 	const struct rpc_client_to to = nsm_to_loopback(port, 0, 0, 0);
-	enum rpc_listener who;
-	uid_t wrong;
 
-	who = rpc_listener_check(IPPROTO_TCP, &to.addr, may_be_statd, &wrong);
-	if (who == RPC_LISTENER_TRUSTED)
+	switch (rpc_listener_check(IPPROTO_TCP, &to.addr, trusts, wrong)) {
+	case RPC_LISTENER_TRUSTED:
 		return 0;
-	if (who != RPC_LISTENER_WRONG)
+	case RPC_LISTENER_WRONG:
+		return -EPERM;
+	default:
 		return -ECONNREFUSED;
+	}
+}
+
+int nsm_statd_check(uint16_t port)
+{
+	uid_t wrong;
+	int err = check_listener(port, may_be_statd, &wrong);
+
+	if (err != -EPERM)
+		return err;
 	stat_inc(nsm_statd_false);
 	log_limited(LOG_LEVEL_WARN, "user %u listens at port %u, which rpcbind "
 		    "has for the status monitor: that is not rpc.statd, so it "
 		    "is ignored", (unsigned)wrong, port);
-	return -EPERM;
+	return err;
+}
+
+int nsm_user_check(uint16_t port)
+{
+	uid_t wrong;
+	int err = check_listener(port, may_be_user, &wrong);
+
+	if (err != -EPERM)
+		return err;
+	stat_inc(nsm_user_false);
+	log_limited(LOG_LEVEL_WARN, "user %u listens at port %u, which rpcbind "
+		    "has for this machine's lock manager: that is not the "
+		    "kernel's, so it is not told that a host has restarted",
+		    (unsigned)wrong, port);
+	return err;
 }
 
 struct rpc_client_to nsm_to_loopback(uint16_t port, uint32_t prog,

@@ -116,11 +116,12 @@ static void call_user(struct nsm *n, const struct nsm_host *host,
 {
 	const struct sm_call call = { .name = host->name, .state = state,
 				      .priv = host->priv };
-	const struct rpc_client_to to = nsm_to_loopback(0, NSM_USER_PROG,
-							host->vers, host->proc);
+	struct rpc_client_to to = nsm_to_loopback(0, NSM_USER_PROG,
+						  host->vers, host->proc);
 	uint8_t args[NSM_NAME_MAX + 32];
 	struct xdr_out x;
 
+	to.check = nsm_user_check;
 	xdr_out_init(&x, args, sizeof(args));
 	sm_put_status(&x, &call);
 	rpc_client_call(n->config.client, &to, args, xdr_out_len(&x), NULL,

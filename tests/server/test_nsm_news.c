@@ -10,6 +10,7 @@
 
 #include "lib/stats.h"
 #include "nsm/priv.h"
+#include "tests/server/record_stream.h"
 #include "tests/unit/ports.h"
 #include "tests/unit/runner.h"
 #include "wire/getport.h"
@@ -230,6 +231,51 @@ TEST(a_user_who_listens_at_a_port_is_not_rpc_statd)
 	ck_assert_int_eq(nsm_statd_check(port), -EPERM);
 	ck_assert_uint_eq(stats_sum_by_name("nsm_statd_false"), 1);
 	end(child);
+}
+
+/* The host's restart is for this machine's lock manager, of which rpcbind tells
+ * @port. */
+static void tell_user(uint16_t port)
+{
+	struct nsm_host *host;
+
+	ck_assert_int_eq(monitor("192.0.2.9", "192.0.2.9"), 0);
+	mutex_lock(&nsm->lock);
+	host = nsm_hosts_find(&nsm->hosts, &(struct rpc_host){
+			      "192.0.2.9", addr("192.0.2.9"), NULL }, false);
+	host->user = true;
+	host->vers = 4;
+	mutex_unlock(&nsm->lock);
+	nsm_news(nsm, "c9", addr("192.0.2.9"), 5);
+	record_answer(accept(binder, NULL, NULL), PMAPPROC_GETPORT, port, 0);
+}
+
+TEST(a_user_who_says_that_he_is_a_lock_manager_is_told_nothing)
+{
+	uint16_t port;
+	pid_t child;
+
+	if (geteuid() != 0)
+		return;
+	listen(binder, 1);
+	child = listen_as(65534, &port);
+	tell_user(port);
+	EVENTUALLY(stats_sum_by_name("nsm_user_false") == 1);
+	end(child);
+}
+
+TEST(a_lock_manager_of_our_own_user_is_told)
+{
+	int udp, tcp, fd;
+	uint16_t port = ports_bind(&udp, &tcp);
+
+	listen(binder, 1);
+	listen(tcp, 1);
+	tell_user(port);
+	fd = accept(tcp, NULL, NULL);
+	ck_assert_int_ge(fd, 0);
+	record_answer(fd, 0, 0, 0);
+	ck_assert_uint_eq(stats_sum_by_name("nsm_user_false"), 0);
 }
 
 static void ended(void *arg, int err, struct xdr_in *results)

@@ -8,8 +8,8 @@
 
 STAT(nlm_restarts, "clients whose locks ended because they restarted");
 STAT(nlm_released, "locks of clients that gannetctl released");
-STAT(nlm_late_restarts, "restart notices that came again, or after a newer "
-     "one, and ended no locks");
+STAT(nlm_late_restarts, "restart notices that came again, or with an older "
+     "state, and ended no locks by themselves");
 
 /* True if the state @a of a host's monitor came after @b.  They grow. */
 static bool is_newer(uint32_t a, uint32_t b)
@@ -17,24 +17,11 @@ static bool is_newer(uint32_t a, uint32_t b)
 	return a && (!b || (int32_t)(a - b) > 0);
 }
 
-/* Under nlm->lock.  The newest state of its monitor that a lock of the host was
- * made in; 0: they don't say. */
-static uint32_t newest_state(const struct nlm_host *host)
+/* The newest state that the host is known to have been in; 0: none is. */
+static uint32_t known_state(const struct nlm_host *h)
 {
-	const struct nlm_owner *o;
-	const struct nlm_hold *h;
-	const struct nlm_wait *w;
-	uint32_t newest = 0;
-
-	cds_list_for_each_entry(o, &host->owners, on_host) {
-		cds_list_for_each_entry(h, &o->holds, on_owner)
-			if (is_newer(h->state, newest))
-				newest = h->state;
-		cds_list_for_each_entry(w, &o->waits, on_owner)
-			if (is_newer(w->state, newest))
-				newest = w->state;
-	}
-	return newest;
+	return is_newer(h->state, h->restart_state) ? h->state :
+						      h->restart_state;
 }
 
 /* Under nlm->lock.  @state: of the host's monitor since its restart; what was
@@ -74,20 +61,67 @@ static void drop_owners(struct nlm *nlm, struct nlm_host *h, uint32_t state)
 		drop_owner(nlm, o, state);
 }
 
-/* False: the notice came again, or was late and the host has locked since a
- * newer restart. */
-static bool drop_host(struct nlm *nlm, struct nlm_host *h, uint32_t state)
+static void end_host(struct nlm *nlm, struct nlm_host *h, uint32_t state)
 {
-	if (state && (h->restart_state == state ||
-		      is_newer(newest_state(h), state))) {
-		stat_inc(nlm_late_restarts);
-		return false;
-	}
 	stat_inc(nlm_restarts);
 	log_limited(LOG_LEVEL_INFO, "%s has restarted: its %u locks end",
 		    h->name, h->n[NLM_RANGES]);
 	drop_owners(nlm, h, state);
+}
+
+/*
+ * False: the notice came again, or its state is older than one that is known.
+ * Then it was late; or the state went backwards, since the host was restored or
+ * its monitor's files were lost.  The host's next LOCK says which.
+ */
+static bool drop_host(struct nlm *nlm, struct nlm_host *h, uint32_t state)
+{
+	bool repeated = state && h->restart_state == state;
+	bool older = state && is_newer(known_state(h), state);
+
+	if (older && !repeated && h->doubt != state) {
+		h->doubt = state;
+		h->doubt_ns = clock_ns();
+	}
+	if (older || repeated) {
+		stat_inc(nlm_late_restarts);
+		return false;
+	}
+	end_host(nlm, h, state);
 	return true;
+}
+
+/* Under nlm->lock: the host has sent a LOCK in @state, which came at @ns. */
+static void hear_state(struct nlm *nlm, struct nlm_host *h, uint32_t state,
+		       uint64_t ns)
+{
+	bool is_back = is_newer(known_state(h), state);
+
+	/* A LOCK of before the notice says nothing about it. */
+	if (h->doubt && ns > h->doubt_ns) {
+		h->doubt = 0;
+		if (is_back) {
+			h->state = state;
+			end_host(nlm, h, state);
+		}
+	}
+	if (is_newer(state, h->state))
+		h->state = state;
+}
+
+void nlm_hear_state(struct rpc_call *call)
+{
+	const struct nlm_args *a = rpc_args(call);
+	const struct nlm_who who = nlm_who_of(call);
+	struct nlm *nlm = nlm_op(call)->nlm;
+	struct nlm_host *h = NULL;
+
+	if (!a->state)
+		return;
+	mutex_lock(&nlm->lock);
+	while ((h = nlm_host_next(&nlm->table, &who, h)))
+		hear_state(nlm, h, a->state, rpc_call_started(call));
+	mutex_unlock(&nlm->lock);
 }
 
 /* A host that is not in the table, or not with the address of ours that it

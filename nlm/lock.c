@@ -242,6 +242,8 @@ int nlm_lock(struct rpc_call *call)
 
 	if (err < 0)
 		return err;
+	/* The turn ends the locks that this finds to be of no process. */
+	nlm_hear_state(call);
 	nlm_turn_begin(op->nlm, op->file);
 	/* The grace period may have ended while the status monitor, the disk or
 	 * the turn was waited for: another client may have had the lock since

@@ -194,6 +194,9 @@ int nlm_unshare(struct rpc_call *call);
 /* host.c */
 int nlm_free_all(struct rpc_call *call);
 int nlm_sm_notify(struct rpc_call *call);
+/* A LOCK takes its turn: its state settles whether notices with an older one
+ * were late, or its host's state went backwards. */
+void nlm_hear_state(struct rpc_call *call);
 /* Both under nlm->lock. */
 /* Forgets hosts that have had nothing for a while. */
 void nlm_hosts_sweep(struct nlm *nlm, uint64_t now);

@@ -68,6 +68,11 @@ struct nlm_host {
 	struct in6_addr		 addr;	/* it calls from there, */
 	struct in6_addr		 local;	/* and this address of ours */
 	bool			 monitored;
+	uint32_t		 state;	/* its monitor's, the newest that a LOCK
+					 * was in; 0: they don't say */
+	uint32_t		 doubt;	/* an older one: a notice has it; or
+					 * 0 */
+	uint64_t		 doubt_ns;	/* when the notice came */
 	uint32_t		 restart_state;	/* its monitor's since then */
 	uint64_t		 restart_ns;	/* when its locks were ended */
 	char			 name[NLM_NAME_MAX + 1];

@@ -128,12 +128,16 @@ static void call_user(struct nsm *n, const struct nsm_host *host,
 			NULL);
 }
 
-/* Notes the news with the lock held.  False: it is old, a call that was sent
- * again or was late.  Clients that have locked again meanwhile must not lose
- * that. */
+/*
+ * Notes the news with the lock held.  False: it is old, a call that was sent
+ * again or, to a lock manager of this machine, was late.  Ours decides itself
+ * what late news mean: the state of a host that lost its monitor's files, or
+ * was restored, goes backwards.
+ */
 static bool is_new(struct nsm_host *host, uint32_t state)
 {
-	if (!nsm_state_is_newer(state, host->last_state)) {
+	if (host->user ? !nsm_state_is_newer(state, host->last_state) :
+	    state && state == host->last_state) {
 		stat_inc(nsm_repeated);
 		return false;
 	}

@@ -11,6 +11,7 @@
 #define GANNET_LIB_STATS_H
 #define STAT(id, text) struct stat_##id
 #define stat_inc(id) ((void)0)
+#define stat_add(id, n) ((void)0)
 #define GANNET_LIB_LOG_H
 enum { LOG_LEVEL_INFO, LOG_LEVEL_WARN };
 #define log_limited(...) ((void)0)
@@ -20,6 +21,7 @@ enum { LOG_LEVEL_INFO, LOG_LEVEL_WARN };
 
 #include "nlm/file.c"
 #include "nlm/grant.c"
+#include "nlm/host.c"
 #include "nlm/lock.c"
 #include "nlm/op.c"
 #include "nlm/ranges.c"

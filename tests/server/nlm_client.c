@@ -17,6 +17,7 @@
 _Atomic uint32_t nlmc_answer;
 const char *nlmc_from, *nlmc_to;
 uint32_t nlmc_resend_ms;
+uint32_t nlmc_state;
 bool nlmc_is_bare;
 
 /* ---- the lock manager beside the server, and its rpcbind */
@@ -200,6 +201,7 @@ void nlmc_start(const struct harness_config *config)
 	if (config)
 		c = *config;
 	nlmc_answer = NLM4_GRANTED;
+	nlmc_state = 7;
 	nlmc_from = nlmc_to = NULL;
 	ncame = 0;
 	start_beside();
@@ -362,7 +364,7 @@ static void put_args(const struct nlm_process *p, uint32_t proc,
 	a.off = b.off;
 	a.len = b.len;
 	a.exclusive = b.exclusive;
-	a.state = 7;
+	a.state = nlmc_state;
 	xdr_out_init(&args, bytes, sizeof(bytes));
 	nlm_put_args(&args, &a, proc, p->vers == 4);
 }

@@ -59,6 +59,8 @@ extern const char *nlmc_to;
 #define NLMC_SECOND	"127.0.0.2"
 /* Calls by UDP without an answer are sent again after that time; 0: never. */
 extern uint32_t nlmc_resend_ms;
+/* The state of the hosts' monitors, in LOCK; 7 at the start. */
+extern uint32_t nlmc_state;
 /* The next lock manager beside a server answers PROC_UNAVAIL to call-backs. */
 extern bool nlmc_is_bare;
 void nlmc_start(const struct harness_config *config);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* LOCKs that wait behind another call while their host restarts: what sent them
- * is gone. */
+/*
+ * LOCKs that wait behind another call while their host restarts: what sent them
+ * is gone.  And hosts of which a notice has an older state than the known one.
+ */
 #include "tests/server/nlm_raw.h"
 
 #include "lib/clock.h"
@@ -190,4 +192,126 @@ TEST(a_lock_that_waited_for_its_turn_is_not_granted_though_others_restarted)
 	nlmr_unlock(0, 7);
 	ck_assert_uint_eq(nlmr_status(), NLM4_GRANTED);
 	check_outlived(restart_before_many);
+}
+
+/* ---- a state that goes backwards */
+
+static const struct nlm_bytes head = { 0, 10, true };
+static const struct nlm_bytes last = { 90, 10, true };
+static struct nlm_process one, two;
+
+/* @one has a lock and a share of the state 7; then a notice has the state 3. */
+static void tell_older(void)
+{
+	one = two = (struct nlm_process){ "c1", 1, 4, IPPROTO_TCP, nlmr.file };
+	two.host = "c2";
+	two.svid = 2;
+	ck_assert_uint_eq(nlmc_lock(&one, head, false), NLM4_GRANTED);
+	ck_assert_uint_eq(nlmc_share(&one, 3, 3), NLM4_GRANTED);
+	nlmc_restarted("c1", 3);
+	ck_assert_uint_eq(nlmc_lock(&two, head, false), NLM4_DENIED);
+	ck_assert_uint_eq(nlmc_share(&two, 3, 3), NLM4_DENIED);
+}
+
+static bool has_lost_all(void)
+{
+	return nlmc_lock(&two, head, false) == NLM4_GRANTED &&
+	       nlmc_share(&two, 3, 3) == NLM4_GRANTED;
+}
+
+TEST(a_lock_in_the_older_state_ends_what_its_host_had_before_it_went_back)
+{
+	tell_older();
+	nlmc_state = 3;
+	ck_assert_uint_eq(nlmc_lock(&one, last, false), NLM4_GRANTED);
+	nlmc_state = 7;
+	EVENTUALLY(has_lost_all());
+	ck_assert_uint_eq(nlmc_lock(&two, last, false), NLM4_DENIED);
+	/* The notice comes again, and the next restart is told. */
+	nlmc_restarted("c1", 3);
+	ck_assert_uint_eq(nlmc_lock(&two, last, false), NLM4_DENIED);
+	nlmc_restarted("c1", 5);
+	ck_assert_uint_eq(nlmc_lock(&two, last, false), NLM4_GRANTED);
+}
+
+/* It asks for bytes that it had, as another process. */
+TEST(a_host_that_went_back_gets_its_own_dead_lock_at_once)
+{
+	tell_older();
+	nlmc_state = 3;
+	one.svid = 9;
+	ck_assert_uint_eq(nlmc_lock(&one, head, false), NLM4_GRANTED);
+	ck_assert_uint_eq(nlmc_unlock(&one, head), NLM4_GRANTED);
+	ck_assert_uint_eq(nlmc_lock(&two, head, false), NLM4_GRANTED);
+}
+
+/* It has restarted again, and that notice is on its way. */
+TEST(a_lock_in_any_older_state_settles_the_doubt)
+{
+	tell_older();
+	nlmc_state = 5;
+	ck_assert_uint_eq(nlmc_lock(&one, last, false), NLM4_GRANTED);
+	nlmc_restarted("c1", 5);
+	nlmc_state = 7;
+	EVENTUALLY(has_lost_all());
+	ck_assert_uint_eq(nlmc_lock(&two, last, false), NLM4_DENIED);
+}
+
+TEST(a_lock_in_the_known_state_says_that_the_notice_was_late)
+{
+	tell_older();
+	ck_assert_uint_eq(nlmc_lock(&one, last, false), NLM4_GRANTED);
+	/* One that is late as well. */
+	nlmc_state = 3;
+	ck_assert_uint_eq(nlmc_lock(&one, (struct nlm_bytes){ 50, 1, true },
+				    false), NLM4_GRANTED);
+	ck_assert_uint_eq(nlmc_lock(&two, head, false), NLM4_DENIED);
+	ck_assert_uint_eq(nlmc_share(&two, 3, 3), NLM4_DENIED);
+}
+
+TEST(a_lock_without_a_state_settles_no_doubt)
+{
+	tell_older();
+	nlmc_state = 0;
+	ck_assert_uint_eq(nlmc_lock(&one, last, false), NLM4_GRANTED);
+	ck_assert_uint_eq(nlmc_lock(&two, head, false), NLM4_DENIED);
+	nlmc_state = 3;
+	ck_assert_uint_eq(nlmc_lock(&one, last, false), NLM4_GRANTED);
+	EVENTUALLY(nlmc_lock(&two, head, false) == NLM4_GRANTED);
+}
+
+TEST(a_host_that_went_back_loses_its_locks_at_all_addresses)
+{
+	const struct nlm_process there = { "c1", 4, 4, IPPROTO_UDP,
+					   nlmr.file };
+
+	nlmc_to = NLMC_SECOND;
+	ck_assert_uint_eq(nlmc_lock(&there, last, false), NLM4_GRANTED);
+	nlmc_to = NULL;
+	tell_older();
+	nlmc_state = 3;
+	ck_assert_uint_eq(nlmc_lock(&one, (struct nlm_bytes){ 50, 1, true },
+				    false), NLM4_GRANTED);
+	EVENTUALLY(nlmc_lock(&two, last, false) == NLM4_GRANTED);
+	ck_assert_uint_eq(nlmc_lock(&two, head, false), NLM4_GRANTED);
+}
+
+static void tell_state_1(void)
+{
+	nlmc_restarted("new0", 1);
+}
+
+/* In the state 1, as the notice behind it. */
+TEST(a_lock_that_came_before_the_notice_does_not_settle_it)
+{
+	lock_at_second();
+	ck_assert_uint_eq(lock_behind(tell_state_1), NLM4_GRANTED);
+	two = (struct nlm_process){ "c2", 2, 4, IPPROTO_TCP, nlmr.file };
+	ck_assert_uint_eq(nlmc_lock(&two, (struct nlm_bytes){ 50, 1, true },
+				    false), NLM4_DENIED);
+	/* One that comes later does. */
+	nlmr_lock(0, 6);
+	ck_assert_uint_eq(nlmr_status(), NLM4_GRANTED);
+	EVENTUALLY(nlmc_lock(&two, (struct nlm_bytes){ 50, 1, true }, false) ==
+		   NLM4_GRANTED);
 }

@@ -19,7 +19,7 @@ STAT(nfs3_write_mismatch, "WRITEs whose count is not the length of the data");
  * hold a large buffer until its reply is gone. */
 #define READ_SIZED	(64u << 10)
 /* A READ of this size or more is worth a pipe, which takes whole pages. */
-#define READ_PIPED	(128u << 10)
+#define READ_PIPED	(64u << 10)
 #define PIPE_ALIGN	4096
 /* A worker runs a copied READ or a WRITE longer than this: it takes as long as
  * many short calls, and the poller sends or receives meanwhile. */
@@ -100,6 +100,8 @@ NFS3_STEP(read_piped)
 	op->vfs.read.count = a->count;
 	op->vfs.read.pipe = pipe->wr;
 	n = nfs3_do(op, op->ops->read_pipe);
+	if (n == -EOPNOTSUPP)
+		rpc_body_drop_pipe(call);
 	if (n < 0)
 		return n == -EOPNOTSUPP ? 0 : n;
 	r->attr.has = true;

@@ -320,6 +320,15 @@ struct pipe *rpc_body_pipe(struct rpc_call *call)
 	return priv->pipe;
 }
 
+void rpc_body_drop_pipe(struct rpc_call *call)
+{
+	struct rpc_call_priv *priv = &rpc_slot_of(call)->priv;
+
+	priv->pipe->left = 0;
+	pipe_put(priv->pipe);
+	priv->pipe = NULL;
+}
+
 void rpc_body_set_pipe(struct rpc_call *call, uint32_t len)
 {
 	struct rpc_call_priv *priv = &rpc_slot_of(call)->priv;

@@ -293,6 +293,8 @@ struct buf *rpc_body(struct rpc_call *call);
  * lost unless rpc_body_set_pipe() makes them the body.
  */
 struct pipe *rpc_body_pipe(struct rpc_call *call);
+/* Gives that pipe back, empty as it was. */
+void rpc_body_drop_pipe(struct rpc_call *call);
 /* Makes the @len bytes in the pipe, which must be all it holds, the body.  Only
  * for a procedure with RPC_PROC_DDP_RES. */
 void rpc_body_set_pipe(struct rpc_call *call, uint32_t len);

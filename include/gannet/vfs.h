@@ -312,8 +312,8 @@ struct vfs_ops {
 	vfs_op_fn *read;
 	/*
 	 * READ into a pipe that is empty, takes @count bytes from the start of
-	 * a page, and doesn't block.  May be short.  -EOPNOTSUPP: read it.
-	 * May be NULL.
+	 * a page, and doesn't block.  May be short.  -EOPNOTSUPP: read it, the
+	 * pipe is still empty.  May be NULL.
 	 */
 	vfs_op_fn *read_pipe;
 	/*

@@ -196,6 +196,10 @@ int posix_read(struct vfs_op *op)
 	return err;
 }
 
+/* A splice can wait for the disk.  To copy less than this, if the page cache
+ * has it, costs less than the way to a worker. */
+#define WORTH_A_WORKER	(128u << 10)
+
 /* Returns how much went into the pipe, or -errno. */
 static int64_t splice_all(int fd, uint64_t off, uint32_t len, int pipe)
 {
@@ -252,7 +256,7 @@ int posix_read_pipe(struct vfs_op *op)
 	    op->read.off > (uint64_t)INT64_MAX - op->read.count)
 		return -EOPNOTSUPP;
 	if (!posix_may_block(op, fs))
-		return -EAGAIN;
+		return op->read.count < WORTH_A_WORKER ? -EOPNOTSUPP : -EAGAIN;
 	err = posix_begin(fs, op);
 	if (err == 0)
 		err = open_to_read(op, n, &u);

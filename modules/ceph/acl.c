@@ -11,20 +11,6 @@
 
 #include "vfs/acl_xattr.h"
 
-int cfs_acl_read(struct cfs_call *c, enum vfs_acl_kind kind,
-		 struct vfs_acl_entry *out)
-{
-	struct acl_xattr l;
-	int size = ceph_ll_getxattr(c->cm, c->in, acl_xattr_names[kind], &l,
-				    sizeof(l), c->root);
-
-	if (size > 0)
-		return acl_xattr_decode(&l, (size_t)size, out);
-	if (size == -ERANGE)
-		return -EFBIG;
-	return size == -ENODATA || size == -EOPNOTSUPP ? 0 : size;
-}
-
 int cfs_getacl(struct vfs_op *op)
 {
 	struct cfs_call c;
@@ -106,13 +92,11 @@ int cfs_setacl(struct vfs_op *op)
 {
 	struct ceph_statx sx;
 	struct cfs_call c;
-	int err = cfs_begin(&c, op);
+	int err = cfs_begin_stat(&c, op, &sx);
 
 	if (err < 0)
 		return err;
-	err = cfs_stat(&c, &sx);
-	if (err == 0)
-		err = check_lists(&c, op, &sx);
+	err = check_lists(&c, op, &sx);
 	if (err == 0)
 		err = drop_set_gid(&c, op);
 	for (int kind = 0; kind < VFS_ACL_KINDS && err == 0; kind++)

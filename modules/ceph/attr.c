@@ -14,112 +14,16 @@
 /* CephFS keeps no count of inodes that are free. */
 #define FILES_FREE	((uint64_t)1 << 40)
 
-vinodeno_t cfs_vino(const struct ceph_statx *sx)
-{
-	return (vinodeno_t){ .ino.val = sx->stx_ino,
-			     .snapid.val = sx->stx_dev };
-}
-
-/* A file in a snapshot has the number of the file itself, and is another one to
- * clients. */
-uint64_t cfs_fileid(vinodeno_t vino)
-{
-	return vino.snapid.val == CFS_HEAD ? vino.ino.val :
-	       hash_mix(vino.ino.val, vino.snapid.val);
-}
-
-enum vfs_type cfs_type(const struct ceph_statx *sx)
-{
-	switch (sx->stx_mode & S_IFMT) {
-	case S_IFDIR:	return VFS_DIR;
-	case S_IFBLK:	return VFS_BLK;
-	case S_IFCHR:	return VFS_CHR;
-	case S_IFLNK:	return VFS_LNK;
-	case S_IFSOCK:	return VFS_SOCK;
-	case S_IFIFO:	return VFS_FIFO;
-	default:	return VFS_REG;
-	}
-}
-
-void cfs_attr(const struct ceph_statx *sx, struct vfs_attr *attr)
-{
-	enum vfs_type type = cfs_type(sx);
-	/* That of a regular file may be a verifier: make.c. */
-	bool is_dev = type == VFS_BLK || type == VFS_CHR;
-
-	*attr = (struct vfs_attr){
-		.type = type,
-		.mode = sx->stx_mode & 07777,
-		.nlink = sx->stx_nlink,
-		.uid = sx->stx_uid,
-		.gid = sx->stx_gid,
-		.size = sx->stx_size,
-		.used = sx->stx_blocks * 512,
-		.rdev_major = is_dev ? major(sx->stx_rdev) : 0,
-		.rdev_minor = is_dev ? minor(sx->stx_rdev) : 0,
-		.fileid = cfs_fileid(cfs_vino(sx)),
-		.atime = sx->stx_atime,
-		.mtime = sx->stx_mtime,
-		.ctime = sx->stx_ctime,
-	};
-}
-
-int cfs_stat(struct cfs_call *c, struct ceph_statx *sx)
-{
-	int err = ceph_ll_getattr(c->cm, c->in, sx, CFS_WANT, 0, c->root);
-
-	if (err == 0 && sx->stx_nlink == 0) {
-		atomic_store(&c->node->gone, true);
-		err = -ESTALE;
-	}
-	return err == -ENOENT ? -ESTALE : err;
-}
-
-void cfs_wcc_before(const struct ceph_statx *sx, struct vfs_wcc *wcc)
-{
-	if (!wcc)
-		return;
-	wcc->has_before = true;
-	wcc->before_size = sx->stx_size;
-	wcc->before_mtime = sx->stx_mtime;
-	wcc->before_ctime = sx->stx_ctime;
-}
-
-int cfs_before(struct cfs_call *c, struct vfs_wcc *wcc)
-{
-	struct ceph_statx sx;
-	int err = cfs_stat(c, &sx);
-
-	if (err < 0)
-		return err;
-	cfs_wcc_before(&sx, wcc);
-	return S_ISDIR(sx.stx_mode) ? 0 : -ENOTDIR;
-}
-
-int cfs_after(struct cfs_call *c, struct vfs_wcc *wcc, int err)
-{
-	struct ceph_statx sx;
-	int stat = cfs_stat(c, &sx);
-
-	if (stat == 0 && wcc) {
-		wcc->has_after = true;
-		cfs_attr(&sx, &wcc->after);
-	}
-	return err == 0 && cfs_is_lost(stat) ? stat : err;
-}
-
 int cfs_getattr(struct vfs_op *op)
 {
 	struct ceph_statx sx;
 	struct cfs_call c;
-	int err = cfs_begin(&c, op);
+	int err = cfs_begin_stat(&c, op, &sx);
 
 	if (err < 0)
 		return err;
-	err = cfs_stat(&c, &sx);
-	if (err == 0)
-		cfs_attr(&sx, op->attr);
-	return cfs_end(&c, err);
+	cfs_attr(&sx, op->attr);
+	return cfs_end(&c, 0);
 }
 
 /* As READ and WRITE will decide: RFC 1813 section 3.3.4. */
@@ -149,13 +53,11 @@ int cfs_access(struct vfs_op *op)
 	struct ceph_statx sx;
 	struct cfs_perm p;
 	struct cfs_call c;
-	int err = cfs_begin(&c, op);
+	int err = cfs_begin_stat(&c, op, &sx);
 
 	if (err < 0)
 		return err;
-	err = cfs_stat(&c, &sx);
-	if (err == 0)
-		err = cfs_perm_load(&c, op->cred, &sx, &p);
+	err = cfs_perm_load(&c, op->cred, &sx, &p);
 	if (err == 0) {
 		op->access.granted = 0;
 		for (uint32_t bit = 1; bit <= VFS_ACCESS_EXECUTE; bit <<= 1) {
@@ -369,10 +271,19 @@ int cfs_set_new(struct cfs_call *c, const struct vfs_op *op, struct Inode *in,
 
 /* ---- the file system */
 
+static int tell_attr(struct cfs_call *c, const struct vfs_op *op)
+{
+	struct ceph_statx sx;
+	int err = op->attr ? cfs_stat(c, &sx) : 0;
+
+	if (err == 0 && op->attr)
+		cfs_attr(&sx, op->attr);
+	return err;
+}
+
 int cfs_statfs(struct vfs_op *op)
 {
 	struct vfs_statfs *to = op->statfs;
-	struct ceph_statx sx;
 	struct statvfs st;
 	struct cfs_call c;
 	int err = cfs_begin(&c, op);
@@ -381,11 +292,8 @@ int cfs_statfs(struct vfs_op *op)
 		return err;
 	/* The quota of the exported directory is in it. */
 	err = ceph_ll_statfs(c.cm, c.in, &st);
-	if (err == 0 && op->attr) {
-		err = cfs_stat(&c, &sx);
-		if (err == 0)
-			cfs_attr(&sx, op->attr);
-	}
+	if (err == 0)
+		err = tell_attr(&c, op);
 	if (err == 0)
 		*to = (struct vfs_statfs){
 			.tbytes = st.f_blocks * st.f_frsize,
@@ -400,7 +308,6 @@ int cfs_statfs(struct vfs_op *op)
 
 int cfs_limits(struct vfs_op *op)
 {
-	struct ceph_statx sx;
 	struct cfs_call c;
 	int err = cfs_begin(&c, op);
 
@@ -421,10 +328,5 @@ int cfs_limits(struct vfs_op *op)
 		.can_set_time = true,
 		.chown_restricted = true,
 	};
-	if (op->attr) {
-		err = cfs_stat(&c, &sx);
-		if (err == 0)
-			cfs_attr(&sx, op->attr);
-	}
-	return cfs_end(&c, err);
+	return cfs_end(&c, tell_attr(&c, op));
 }

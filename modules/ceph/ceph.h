@@ -20,10 +20,11 @@
  * owner of a file do more than open(2) would (RFC 1813 section 4.4); the
  * library then acts as user 0.
  *
- * Files, in order, each calls those before it: perm; client (a client of the
- * library: made, lost, made again); node (the table of nodes, open files);
- * attr, data, above, name, lease, rename, make, readdir, acl, lock; store,
- * identity, record, notice; grace; fs.
+ * Files, in order; each calls those before it: statx; perm; client (a client of
+ * the library, and its loss); node (the table of nodes, open files); call (an
+ * operation's use of a client); handle, sync; attr, acl, data, above, name,
+ * make, readdir; store, record, identity, lease, notice; rename; grace; lock;
+ * session (a client made, and made again); fs.
  */
 #ifndef GANNET_MODULES_CEPH_CEPH_H
 #define GANNET_MODULES_CEPH_CEPH_H
@@ -304,14 +305,10 @@ static inline bool cfs_is_fixed(const struct cfs_node *n)
 
 /* ---- client.c */
 
-/* Makes @c's client.  The reason is that of vfs_fail(). */
-int  cfs_client_make(struct cfs_client *c);
-/* Makes a new one in the place of a lost one.  On the keeper's thread. */
-void cfs_client_renew(struct cfs_client *c);
-void cfs_client_end(struct cfs_client *c);
-/* Ends the sessions that a predecessor of this server had, and that no export
- * of it has taken over.  The reason is that of vfs_fail(). */
-int  cfs_client_end_left_over(struct cfs_fs *fs);
+/* Gives @c a name: the lowest number that is free. */
+void cfs_client_take_name(struct cfs_client *c);
+/* Takes it back, if it has one. */
+void cfs_client_give_name(struct cfs_client *c);
 /* True if a client of this process has the session @name. */
 bool cfs_client_is_named(const char *name);
 /* True if @err is the library's answer by a client that is shut out. */
@@ -353,17 +350,10 @@ struct cfs_call {
 	UserPerm		*root;	/* user 0, borrowed */
 };
 
-/* -EAGAIN: @op may not block.  -ETIMEDOUT: the client is lost.  -ESTALE. */
-int  cfs_begin(struct cfs_call *c, const struct vfs_op *op);
 /* One of user 0 by @client, without a node. */
 int  cfs_begin_by(struct cfs_call *c, struct cfs_client *client);
 /* Ends it.  Returns @err as the caller of the operation is to hear it. */
 int  cfs_end(struct cfs_call *c, int err);
-/* The same for another node, in @c's client, which need not be its own. */
-int  cfs_begin_other(struct cfs_call *other, const struct cfs_call *c,
-		     struct vfs_node *n);
-void cfs_end_other(struct cfs_call *other);
-
 /* ---- node.c */
 
 /*
@@ -393,17 +383,22 @@ void cfs_keep_open(struct cfs_call *c, struct cfs_node *n, struct Fh *fh);
 /* Takes out what was not used for a while; all that is free, with @all. */
 void cfs_nodes_tidy(struct cfs_fs *fs, bool all);
 void cfs_node_free(struct vfs_node *n);
-void cfs_handle(struct vfs_node *n, struct vfs_handle *h);
-void cfs_handle_make(const struct cfs_fs *fs, vinodeno_t vino,
-		     struct vfs_handle *h);
-int  cfs_open_handle(struct vfs_op *op);
 
-/* ---- attr.c */
+/* ---- statx.c */
 
 vinodeno_t cfs_vino(const struct ceph_statx *sx);
 uint64_t cfs_fileid(vinodeno_t vino);
 enum vfs_type cfs_type(const struct ceph_statx *sx);
 void cfs_attr(const struct ceph_statx *sx, struct vfs_attr *attr);
+
+/* ---- call.c */
+
+/* -EAGAIN: @op may not block.  -ETIMEDOUT: the client is lost.  -ESTALE. */
+int  cfs_begin(struct cfs_call *c, const struct vfs_op *op);
+/* The same for another node, in @c's client, which need not be its own. */
+int  cfs_begin_other(struct cfs_call *other, const struct cfs_call *c,
+		     struct vfs_node *n);
+void cfs_end_other(struct cfs_call *other);
 /* The attributes of the call's node; -ESTALE if it has no link any more. */
 int  cfs_stat(struct cfs_call *c, struct ceph_statx *sx);
 int  cfs_before(struct cfs_call *c, struct vfs_wcc *wcc);
@@ -412,6 +407,28 @@ void cfs_wcc_before(const struct ceph_statx *sx, struct vfs_wcc *wcc);
  * of a client that the cluster has shut out: it has dropped its changes, and
  * its syncs answer 0. */
 int  cfs_after(struct cfs_call *c, struct vfs_wcc *wcc, int err);
+/* The same, with the attributes of its node. */
+int  cfs_begin_stat(struct cfs_call *c, const struct vfs_op *op,
+		    struct ceph_statx *sx);
+
+/* ---- handle.c */
+
+void cfs_handle(struct vfs_node *n, struct vfs_handle *h);
+void cfs_handle_make(const struct cfs_fs *fs, vinodeno_t vino,
+		     struct vfs_handle *h);
+int  cfs_open_handle(struct vfs_op *op);
+
+/* ---- sync.c */
+
+/* Makes durable what the call's file has.  Data that can't be written is lost:
+ * then fs->verf changes. */
+int  cfs_sync(struct cfs_call *c);
+/* Makes changes of the attributes of @in, and of names in it, durable; not with
+ * the option async. */
+int  cfs_sync_change(struct cfs_call *c, struct Inode *in);
+
+/* ---- attr.c */
+
 /* Sets what the making of a file could not, on @in. */
 int  cfs_set_new(struct cfs_call *c, const struct vfs_op *op,
 		 struct Inode *in, struct ceph_statx *sx,
@@ -437,6 +454,10 @@ struct cfs_perm {
 };
 
 bool cfs_in_group(const struct vfs_cred *cred, uint32_t gid);
+/* A list of the call's node, at most VFS_ACL_MAX entries.  Returns their
+ * number, 0 if it has none, or -errno. */
+int  cfs_acl_read(struct cfs_call *c, enum vfs_acl_kind kind,
+		  struct vfs_acl_entry *out);
 /* Fills in @p for a caller, and the call's node, whose attributes are @sx. */
 int  cfs_perm_load(struct cfs_call *c, const struct vfs_cred *cred,
 		   const struct ceph_statx *sx, struct cfs_perm *p);
@@ -452,9 +473,6 @@ int  cfs_check_io(struct cfs_call *c, const struct vfs_cred *cred,
 int  cfs_read(struct vfs_op *op);		/* data.c */
 int  cfs_write(struct vfs_op *op);
 int  cfs_commit(struct vfs_op *op);
-/* Makes durable what the call's file has.  Data that can't be written is lost:
- * then fs->verf changes. */
-int  cfs_sync(struct cfs_call *c);
 int  cfs_lookup(struct vfs_op *op);		/* name.c */
 int  cfs_readlink(struct vfs_op *op);
 int  cfs_remove(struct vfs_op *op);
@@ -481,6 +499,10 @@ bool cfs_is_snapdir(const struct cfs_name *name);
 int  cfs_name_change(struct cfs_node *dir, const struct cfs_name *name);
 void cfs_name_done(struct cfs_node *dir, const struct cfs_name *name);
 
+/* Begins a change of op->name, @name, in the call's directory. */
+int  cfs_begin_change(struct cfs_call *c, const struct vfs_op *op,
+		      struct cfs_name *name);
+
 /* The locks of two names, in the order of memory. */
 struct cfs_name_locks {
 	pthread_rwlock_t *first, *second;	/* NULL: both have the first */
@@ -491,10 +513,6 @@ int  cfs_names_change(struct cfs_name_locks *l, struct cfs_node *dir,
 		      const struct cfs_name *name, struct cfs_node *to,
 		      const struct cfs_name *to_name);
 void cfs_names_done(const struct cfs_name_locks *l);
-/* Makes changes of the attributes of @in, and of names in it, durable; not with
- * the option async. */
-int  cfs_sync_change(struct cfs_call *c, struct Inode *in);
-
 /* ---- above.c */
 
 /* The numbers of a directory and of those above it, up to the root. */
@@ -520,10 +538,5 @@ int  cfs_lease_take(struct cfs_fs *fs, struct cfs_lease *l);
 /* False: a rename must not begin any more. */
 bool cfs_lease_lasts(const struct cfs_lease *l);
 void cfs_lease_give(struct cfs_fs *fs, const struct cfs_lease *l);
-
-/* A list of the call's node, at most VFS_ACL_MAX entries.  Returns their
- * number, 0 if it has none, or -errno.  acl.c */
-int  cfs_acl_read(struct cfs_call *c, enum vfs_acl_kind kind,
-		  struct vfs_acl_entry *out);
 
 #endif

@@ -101,13 +101,11 @@ int cfs_read(struct vfs_op *op)
 	struct ceph_statx sx;
 	struct cfs_call c;
 	int64_t n = 0;
-	int err = cfs_begin(&c, op);
+	int err = cfs_begin_stat(&c, op, &sx);
 
 	if (err < 0)
 		return err;
-	err = cfs_stat(&c, &sx);
-	if (err == 0)
-		err = check_has_data(&sx);
+	err = check_has_data(&sx);
 	if (err == 0)
 		err = cfs_check_io(&c, op->cred, &sx, CFS_R);
 	if (err == 0 && op->read.off < sx.stx_size) {
@@ -155,35 +153,6 @@ static int drop_set_id(struct cfs_call *c, const struct vfs_cred *cred,
 				      c->root);
 	}
 	cfs_turn_give(c->node);
-	return err;
-}
-
-/*
- * The library tells once of data that it could not write: the caller of a sync,
- * if that finds it out.  What it finds out by itself, as when a pool is full,
- * it notes for each open file, and only the close of that tells of it.  So a
- * second file is open from a write on, the witness, to be closed: each sync
- * closes it, and opens another one.
- *
- * Clients send lost data again when the verifier has changed.  A sync that
- * heard of no loss waits for the other syncs of the file, which may have.
- */
-int cfs_sync(struct cfs_call *c)
-{
-	struct cfs_node *n = c->node;
-	int err, lost;
-
-	pthread_rwlock_rdlock(&n->syncs);
-	err = ceph_ll_sync_inode(c->cm, c->in, 0);
-	if (err < 0)
-		cfs_verf_change(c->client->fs);
-	pthread_rwlock_unlock(&n->syncs);
-	pthread_rwlock_wrlock(&n->syncs);
-	lost = cfs_ask_witness(c);
-	pthread_rwlock_unlock(&n->syncs);
-	if (err == 0)
-		err = lost;
-	cfs_note_loss(c->client->fs, err);
 	return err;
 }
 
@@ -244,15 +213,12 @@ int cfs_write(struct vfs_op *op)
 	struct cfs_call c;
 	uint64_t len;
 	int64_t n = 0;
-	int err = cfs_begin(&c, op);
+	int err = cfs_begin_stat(&c, op, &sx);
 
 	if (err < 0)
 		return err;
-	err = cfs_stat(&c, &sx);
-	if (err == 0) {
-		cfs_wcc_before(&sx, op->wcc);
-		err = check_write(&c, op, &sx, &len);
-	}
+	cfs_wcc_before(&sx, op->wcc);
+	err = check_write(&c, op, &sx, &len);
 	if (err == 0 && len > 0) {
 		n = write_data(&c, op, &sx);
 		err = (int)MIN(n, 0);
@@ -273,15 +239,12 @@ int cfs_commit(struct vfs_op *op)
 {
 	struct ceph_statx sx;
 	struct cfs_call c;
-	int err = cfs_begin(&c, op);
+	int err = cfs_begin_stat(&c, op, &sx);
 
 	if (err < 0)
 		return err;
-	err = cfs_stat(&c, &sx);
-	if (err == 0) {
-		cfs_wcc_before(&sx, op->wcc);
-		err = check_has_data(&sx);
-	}
+	cfs_wcc_before(&sx, op->wcc);
+	err = check_has_data(&sx);
 	if (err == 0 && !cfs_is_fixed(c.node))
 		err = cfs_sync(&c);
 	if (err == 0)

@@ -47,16 +47,9 @@ static int making_start(struct cfs_making *m, struct vfs_op *op)
 	m->in = NULL;
 	m->fh = NULL;
 	m->was_there = false;
-	cfs_name_set(&m->name, op->name);
-	err = cfs_begin(&m->c, op);
-	if (err < 0)
-		return err;
-	err = cfs_before(&m->c, op->wcc);
-	if (err == 0 && cfs_is_fixed(m->c.node))
-		err = -EROFS;
-	if (err == 0 && cfs_is_snapdir(&m->name))
-		err = -EEXIST;
-	return err < 0 ? cfs_end(&m->c, cfs_after(&m->c, op->wcc, err)) : 0;
+	err = cfs_begin_change(&m->c, op, &m->name);
+	return err == 0 && cfs_is_snapdir(&m->name) ?
+	       cfs_end(&m->c, cfs_after(&m->c, op->wcc, -EEXIST)) : err;
 }
 
 /* Makes the name durable, and the node of what was made. */

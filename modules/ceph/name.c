@@ -87,15 +87,6 @@ void cfs_names_done(const struct cfs_name_locks *l)
 		pthread_rwlock_unlock(l->second);
 }
 
-int cfs_sync_change(struct cfs_call *c, struct Inode *in)
-{
-	if (c->client->fs->options->async)
-		return 0;
-	/* Data that it can't write, the library throws away then, too. */
-	return in == c->in && c->node->type == VFS_REG ?
-	       cfs_sync(c) : ceph_ll_sync_inode(c->cm, in, 0);
-}
-
 static bool is_dots(struct vfs_name name, unsigned n)
 {
 	return name.len == n && memcmp(name.s, "..", n) == 0;
@@ -163,19 +154,15 @@ int cfs_lookup(struct vfs_op *op)
 	struct ceph_statx dir, sx;
 	struct cfs_node *n;
 	struct cfs_call c;
-	int err = cfs_begin(&c, op);
+	int err = cfs_begin_stat(&c, op, &dir);
 
 	if (err < 0)
 		return err;
-	err = cfs_stat(&c, &dir);
-	if (err == 0 && op->lookup.dir_attr) {
+	if (op->lookup.dir_attr) {
 		cfs_attr(&dir, op->lookup.dir_attr);
 		op->lookup.has_dir_attr = true;
 	}
-	if (err == 0 && !S_ISDIR(dir.stx_mode))
-		err = -ENOTDIR;
-	if (err == 0)
-		err = find_entry(&c, op, &sx, &n);
+	err = S_ISDIR(dir.stx_mode) ? find_entry(&c, op, &sx, &n) : -ENOTDIR;
 	if (err == 0) {
 		op->out = &n->node;
 		if (op->attr)
@@ -189,15 +176,13 @@ int cfs_readlink(struct vfs_op *op)
 	char text[VFS_PATH_MAX + 1];
 	struct ceph_statx sx;
 	struct cfs_call c;
-	int n = cfs_begin(&c, op);
+	int n = cfs_begin_stat(&c, op, &sx);
 
 	if (n < 0)
 		return n;
-	n = cfs_stat(&c, &sx);
-	if (n == 0 && !S_ISLNK(sx.stx_mode))
-		n = -EINVAL;
-	if (n == 0)
-		n = ceph_ll_readlink(c.cm, c.in, text, sizeof(text), c.root);
+	n = S_ISLNK(sx.stx_mode) ? ceph_ll_readlink(c.cm, c.in, text,
+						    sizeof(text), c.root) :
+	    -EINVAL;
 	if (n >= 0) {
 		n = MIN(n, (int)op->readlink.size);
 		memcpy(op->readlink.text, text, (size_t)n);
@@ -207,20 +192,29 @@ int cfs_readlink(struct vfs_op *op)
 	return cfs_end(&c, n);
 }
 
+int cfs_begin_change(struct cfs_call *c, const struct vfs_op *op,
+		     struct cfs_name *name)
+{
+	int err = cfs_begin(c, op);
+
+	if (err < 0)
+		return err;
+	cfs_name_set(name, op->name);
+	err = cfs_before(c, op->wcc);
+	if (err == 0 && cfs_is_fixed(c->node))
+		err = -EROFS;
+	return err < 0 ? cfs_end(c, cfs_after(c, op->wcc, err)) : 0;
+}
+
 int cfs_remove(struct vfs_op *op)
 {
 	struct cfs_name name;
 	struct cfs_call c;
-	int err = cfs_begin(&c, op);
+	int err = cfs_begin_change(&c, op, &name);
 
 	if (err < 0)
 		return err;
-	cfs_name_set(&name, op->name);
-	err = cfs_before(&c, op->wcc);
-	if (err == 0 && cfs_is_fixed(c.node))
-		err = -EROFS;
-	if (err == 0)
-		err = cfs_name_change(c.node, &name);
+	err = cfs_name_change(c.node, &name);
 	if (err == 0) {
 		err = op->is_dir ?
 		      ceph_ll_rmdir(c.cm, c.in, name.s, c.user) :

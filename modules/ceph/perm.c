@@ -4,6 +4,8 @@
 
 #include <errno.h>
 
+#include "vfs/acl_xattr.h"
+
 bool cfs_in_group(const struct vfs_cred *cred, uint32_t gid)
 {
 	if (cred->gid == gid)
@@ -12,6 +14,20 @@ bool cfs_in_group(const struct vfs_cred *cred, uint32_t gid)
 		if (cred->gids[i] == gid)
 			return true;
 	return false;
+}
+
+int cfs_acl_read(struct cfs_call *c, enum vfs_acl_kind kind,
+		 struct vfs_acl_entry *out)
+{
+	struct acl_xattr l;
+	int size = ceph_ll_getxattr(c->cm, c->in, acl_xattr_names[kind], &l,
+				    sizeof(l), c->root);
+
+	if (size > 0)
+		return acl_xattr_decode(&l, (size_t)size, out);
+	if (size == -ERANGE)
+		return -EFBIG;
+	return size == -ENODATA || size == -EOPNOTSUPP ? 0 : size;
 }
 
 int cfs_perm_load(struct cfs_call *c, const struct vfs_cred *cred,

@@ -190,13 +190,12 @@ int cfs_readdir(struct vfs_op *op)
 	struct ceph_dir_result *dr;
 	struct ceph_statx self;
 	struct cfs_call c;
-	int err = cfs_begin(&c, op);
+	int err = cfs_begin_stat(&c, op, &self);
 
 	if (err < 0)
 		return err;
 	op->readdir.verf = 0;
-	err = cfs_stat(&c, &self);
-	if (err == 0 && !S_ISDIR(self.stx_mode))
+	if (!S_ISDIR(self.stx_mode))
 		err = -ENOTDIR;
 	if (err == 0 && op->readdir.cookie > INT64_MAX)
 		err = -EBADE;

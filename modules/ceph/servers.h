@@ -93,4 +93,15 @@ void cfs_grace_set_end(struct cfs_client *c);
  * another's by now. */
 bool cfs_grace_set_late(struct cfs_client *c, bool reclaim, uint64_t began);
 
+/* ---- session.c */
+
+/* Makes @c's client.  The reason is that of vfs_fail(). */
+int  cfs_client_make(struct cfs_client *c);
+/* Makes a new one in the place of a lost one.  On the keeper's thread. */
+void cfs_client_renew(struct cfs_client *c);
+void cfs_client_end(struct cfs_client *c);
+/* Ends the sessions that a predecessor of this server had, and that no export
+ * of it has taken over.  The reason is that of vfs_fail(). */
+int  cfs_client_end_left_over(struct cfs_fs *fs);
+
 #endif

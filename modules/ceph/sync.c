@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* sync - data, names and attributes made durable. */
+#include "modules/ceph/ceph.h"
+
+/*
+ * The library tells once of data that it could not write: the caller of a sync,
+ * if that finds it out.  What it finds out by itself, as when a pool is full,
+ * it notes for each open file, and only the close of that tells of it.  So a
+ * second file is open from a write on, the witness, to be closed: each sync
+ * closes it, and opens another one.
+ *
+ * Clients send lost data again when the verifier has changed.  A sync that
+ * heard of no loss waits for the other syncs of the file, which may have.
+ */
+int cfs_sync(struct cfs_call *c)
+{
+	struct cfs_node *n = c->node;
+	int err, lost;
+
+	pthread_rwlock_rdlock(&n->syncs);
+	err = ceph_ll_sync_inode(c->cm, c->in, 0);
+	if (err < 0)
+		cfs_verf_change(c->client->fs);
+	pthread_rwlock_unlock(&n->syncs);
+	pthread_rwlock_wrlock(&n->syncs);
+	lost = cfs_ask_witness(c);
+	pthread_rwlock_unlock(&n->syncs);
+	if (err == 0)
+		err = lost;
+	cfs_note_loss(c->client->fs, err);
+	return err;
+}
+
+int cfs_sync_change(struct cfs_call *c, struct Inode *in)
+{
+	if (c->client->fs->options->async)
+		return 0;
+	/* Data that it can't write, the library throws away then, too. */
+	return in == c->in && c->node->type == VFS_REG ?
+	       cfs_sync(c) : ceph_ll_sync_inode(c->cm, in, 0);
+}

@@ -24,8 +24,7 @@
 
 #include "daemon/confine/confine.h"
 #include "daemon/change/change.h"
-#include "daemon/serve/listen_hint.h"
-#include "daemon/serve/notify.h"
+#include "daemon/serve/serve.h"
 #include "daemon/settings/settings.h"
 #include "daemon/serve/server.h"
 #include "lib/clock.h"

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/watch/json_text.h"
+#include "daemon/watch/report.h"
 #include "lib/log.h"
 
 void outcome_init(struct outcome *o)

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "daemon/serve/notify.h"
+#include "daemon/serve/serve.h"
 #include "daemon/watch/report.h"
 #include "lib/log.h"
 #include "lib/thread.h"

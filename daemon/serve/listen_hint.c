@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* listen_hint - tells an administrator why a port can't be had. */
-#include "daemon/serve/listen_hint.h"
+#include "daemon/serve/serve.h"
 
 #include <errno.h>
 #include <stdio.h>

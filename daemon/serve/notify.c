@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* notify - tells the service manager the state of the daemon. */
-#include "daemon/serve/notify.h"
+#include "daemon/serve/serve.h"
 
 #if HAVE_SYSTEMD
 #include <stdio.h>

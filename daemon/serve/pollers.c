@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* pollers - the threads that own connections (doc/threads.md). */
-#include "daemon/serve/pollers.h"
+#include "daemon/serve/serve.h"
 
 #include <errno.h>
 #include <stdio.h>

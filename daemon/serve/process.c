@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* process - what this process uses of the machine. */
-#include "daemon/serve/process.h"
+#include "daemon/serve/serve.h"
 
 #include <dirent.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The list of RPC programs. */
-#include "daemon/serve/programs.h"
+#include "daemon/serve/serve.h"
 
 #include "daemon/serve/locks.h"
 #include "mountd/mountd.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* shares - the workers that the calls of each export may occupy. */
-#include "daemon/serve/shares.h"
+#include "daemon/serve/serve.h"
 
 #include <errno.h>
 #include <stdlib.h>

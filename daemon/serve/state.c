@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* state - the directory of the files that outlive one server's process. */
-#include "daemon/serve/state.h"
+#include "daemon/serve/serve.h"
 
 #include <errno.h>
 #include <fcntl.h>

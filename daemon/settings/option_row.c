@@ -9,7 +9,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "daemon/watch/audit_procs.h"
+#include "daemon/watch/audit.h"
 #include "lib/util.h"
 #include "transport/addr.h"
 

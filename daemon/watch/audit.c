@@ -17,7 +17,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "daemon/watch/audit_procs.h"
 #include "daemon/watch/audit_record.h"
 #include "daemon/watch/audit_sink.h"
 #include "daemon/change/change.h"

@@ -12,6 +12,8 @@
 #define GANNET_DAEMON_AUDIT_H
 
 #include <netinet/in.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #include "daemon/settings/settings.h"
@@ -54,5 +56,13 @@ void audit_note_release(struct audit *a, const struct audit_release *e);
 /* Writes what there is, if that can be written now; a write that hangs gets
  * five seconds, and then the rest is lost.  NULL is fine. */
 void audit_destroy(struct audit *a);
+
+/* ---- audit_procs.c: names of procedures that the audit can note.  Pure. */
+
+/* Those that change names or attributes: bits of rpc/audit.h. */
+uint64_t audit_procs_changes(void);
+/* Sets *@procs to the bits of names with commas between; "changes" and "all"
+ * stand for several.  False: a name is wrong. */
+bool audit_procs_parse(const char *text, uint64_t *procs);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* audit_procs - see audit_procs.h. */
-#include "daemon/watch/audit_procs.h"
+/* audit_procs - the procedures that the audit can note, by their names. */
+#include "daemon/watch/audit.h"
 
 #include <string.h>
 #include <strings.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* counters - logs all counters, the shares of the workers, and the calls that
  * wait for something else. */
-#include "daemon/watch/counters.h"
+#include "daemon/watch/report.h"
 
 #include <stdio.h>
 #include <stdlib.h>

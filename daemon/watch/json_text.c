@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* json_text - bytes as text in JSON. */
-#include "daemon/watch/json_text.h"
+#include "daemon/watch/report.h"
 
 #include <stdio.h>
 #include <stdlib.h>

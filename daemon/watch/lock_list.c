@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* lock_list - who holds and waits for which bytes of which file, in JSON for
  * gannetctl(8), and the end of a client's locks. */
-#include "daemon/watch/lock_list.h"
+#include "daemon/watch/report.h"
 
 #include <sodium.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/watch/json_text.h"
-#include "daemon/watch/report.h"
-#include "daemon/watch/who.h"
 #include "lib/log.h"
 
 /* The most locks of an answer: no call can lock while they are listed. */

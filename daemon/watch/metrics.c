@@ -12,10 +12,8 @@
 #include <string.h>
 #include <strings.h>
 
-#include "daemon/watch/metrics_accounts.h"
-#include "daemon/watch/metrics_rows.h"
-#include "daemon/watch/metrics_waits.h"
-#include "daemon/serve/process.h"
+#include "daemon/watch/metrics_text.h"
+#include "daemon/serve/serve.h"
 #include "lib/clock.h"
 #include "lib/stats.h"
 #include "lib/util.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* metrics_accounts - the accounts of procedures, exports and clients. */
-#include "daemon/watch/metrics_accounts.h"
+#include "daemon/watch/metrics.h"
 
 #include <arpa/inet.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* metrics_rows - the counters that are told as one family with labels. */
-#include "daemon/watch/metrics_rows.h"
+#include "daemon/watch/metrics_text.h"
 
 #include <string.h>
 

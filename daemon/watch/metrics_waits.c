@@ -5,7 +5,7 @@
  * The queues are locked while they are walked: numbers are copied there, into
  * memory that was allocated before.
  */
-#include "daemon/watch/metrics_waits.h"
+#include "daemon/watch/metrics.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* pages - what --metrics serves over HTTP. */
-#include "daemon/watch/pages.h"
+#include "daemon/watch/report.h"
 
 #include <sodium.h>
 #include <stdio.h>

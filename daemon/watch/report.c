@@ -9,9 +9,6 @@
 #include <unistd.h>
 
 #include "daemon/change/change.h"
-#include "daemon/watch/json_text.h"
-#include "daemon/watch/lock_list.h"
-#include "daemon/watch/who.h"
 #include "lib/clock.h"
 #include "lib/log.h"
 #include "lib/stats.h"

@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* report - the server's state in JSON, for gannetctl(8).  The control
- * thread, and that of the pages (daemon/watch/pages.h), which only asks. */
+ * thread, and that of the pages, which only asks. */
 #ifndef GANNET_DAEMON_REPORT_H
 #define GANNET_DAEMON_REPORT_H
 
-#include "daemon/watch/audit.h"
-#include "daemon/watch/capture.h"
+#include <jansson.h>
+#include <netinet/in.h>
+#include <stdbool.h>
+
 #include "daemon/change/change.h"
 #include "daemon/serve/drain.h"
 #include "daemon/settings/settings.h"
+#include "daemon/watch/audit.h"
+#include "daemon/watch/capture.h"
 #include "daemon/watch/trace.h"
 #include "exports/export.h"
 #include "rpc/program.h"
@@ -73,5 +77,51 @@ json_t *report_ask(struct report *r, const char *command,
 /* Answers gannetctl(8) from @r, which is borrowed, until control_stop().  NULL:
  * it can't, and the reason was logged; a server without it serves as well. */
 struct control *report_start(struct report *r);
+
+/* ---- counters.c: logs all counters, the shares of the workers, and the calls
+ * that wait for something else. */
+
+/* @r is borrowed for the call. */
+void counters_log(const struct report *r);
+
+/* ---- lock_list.c: who holds and waits for which bytes of which file, in JSON
+ * for gannetctl(8), and the end of a client's locks.  The control thread, and
+ * that of the pages. */
+
+/* For struct control_command, with a struct report. */
+json_t *lock_list(void *report, const char *argument, const char **wrong);
+/* @argument: "ADDRESS" or "ADDRESS NAME". */
+json_t *lock_release(void *report, const char *argument, const char **wrong);
+
+/* ---- who.c: who does what, in JSON for gannetctl(8): its commands clients,
+ * latency and disconnect.  The control thread. */
+
+/* For struct control_command, with a struct report. */
+json_t *who_clients(void *report, const char *argument, const char **wrong);
+json_t *who_latency(void *report, const char *argument, const char **wrong);
+json_t *who_disconnect(void *report, const char *argument, const char **wrong);
+
+/* The address as text, IPv4 in its own form; null for NULL.  Any thread. */
+json_t *who_host(const struct in6_addr *host);
+
+/* An address of a client, IPv4 as ::ffff:a.b.c.d; false: @text is none. */
+bool who_parse_host(const char *text, struct in6_addr *out);
+
+/* ---- pages.c: what --metrics serves over HTTP. */
+
+struct pages;
+
+/* Serves metrics and the status page of @r, which is borrowed until
+ * pages_stop(), where the option --metrics says.  NULL: nowhere, or it can't,
+ * which was logged and counted; a server without it serves as well. */
+struct pages *pages_start(struct report *r);
+/* NULL is fine. */
+void pages_stop(struct pages *p);
+
+/* ---- json_text.c: bytes as text in JSON.  Any thread. */
+
+/* @text, in which each byte that makes it no UTF-8 stands as \ooo.  NULL: no
+ * memory. */
+json_t *json_text(const char *text);
 
 #endif

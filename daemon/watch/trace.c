@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "daemon/watch/capture_filter.h"
-#include "daemon/watch/json_text.h"
+#include "daemon/watch/report.h"
 #include "daemon/watch/stream.h"
 #include "lib/clock.h"
 #include "lib/log.h"

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* who - who does what, in JSON for gannetctl(8). */
-#include "daemon/watch/who.h"
+#include "daemon/watch/report.h"
 
 #include <arpa/inet.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "daemon/watch/json_text.h"
-#include "daemon/watch/report.h"
 #include "lib/clock.h"
 #include "lib/log.h"
 #include "rpc/limit.h"

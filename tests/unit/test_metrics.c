@@ -2,7 +2,6 @@
 /* Metrics as text. */
 #include "daemon/watch/metrics.h"
 #include "daemon/watch/metrics_clients.h"
-#include "daemon/watch/metrics_rows.h"
 #include "daemon/watch/metrics_text.h"
 
 #include <stdlib.h>

@@ -208,8 +208,13 @@ static void put_result(enum nfsc_kind kind)
 	case NFS_OP_SET:
 	case NFS_OP_REMOVE:
 	case NFS_OP_RMDIR:
+	case NFS_OP_RENAME:
 		xdr_put_bool(&out, false);
 		put_attr();
+		if (kind == NFS_OP_RENAME) {
+			xdr_put_bool(&out, false);
+			put_attr();
+		}
 		return;
 	case NFS_OP_WRITE:
 	case NFS_OP_COMMIT:

@@ -22,7 +22,7 @@ static const uint32_t procedures[NFS_NOPS] = {
 	[NFS_OP_FSINFO] = 19, [NFS_OP_COMMIT] = 21, [NFS_OP_EMPTY] = 2,
 	[NFS_OP_SET] = 2, [NFS_OP_MKDIR] = 9, [NFS_OP_SYMLINK] = 10,
 	[NFS_OP_REMOVE] = 12, [NFS_OP_RMDIR] = 13, [NFS_OP_FSSTAT] = 18,
-	[NFS_OP_ACCESS] = 4,
+	[NFS_OP_ACCESS] = 4, [NFS_OP_RENAME] = 14,
 };
 
 uint32_t nfsc_procedure(enum nfsc_kind kind)
@@ -69,7 +69,9 @@ static void put_named(struct xdr_out *x, const struct nfsc_op *op)
 	if (op->kind == NFS_OP_CREATE || op->kind == NFS_OP_MKDIR ||
 	    op->kind == NFS_OP_SYMLINK)
 		put_sattr(x, op);
-	if (op->kind == NFS_OP_SYMLINK)
+	if (op->kind == NFS_OP_RENAME)
+		put_fh(x, &op->into);
+	if (op->kind == NFS_OP_SYMLINK || op->kind == NFS_OP_RENAME)
 		xdr_put_string(x, op->target);
 }
 
@@ -85,6 +87,7 @@ void nfsc_put_args(struct xdr_out *x, const struct nfsc_op *op)
 	case NFS_OP_SYMLINK:
 	case NFS_OP_REMOVE:
 	case NFS_OP_RMDIR:
+	case NFS_OP_RENAME:
 		put_named(x, op);
 		break;
 	case NFS_OP_EMPTY:
@@ -288,6 +291,10 @@ static int get_ok(struct xdr_in *x, struct nfsc_op *op)
 	case NFS_OP_SET:
 	case NFS_OP_REMOVE:
 	case NFS_OP_RMDIR:
+		skip_wcc(x, &op->attr);
+		return 0;
+	case NFS_OP_RENAME:
+		skip_wcc(x, &op->attr);
 		skip_wcc(x, &op->attr);
 		return 0;
 	case NFS_OP_WRITE:

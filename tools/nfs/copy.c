@@ -218,9 +218,9 @@ static int get_start(struct ring *r, struct block *b, uint64_t at)
 }
 
 int copy_get(struct tool *t, const struct tool_object *obj, int fd,
-	     const char *to)
+	     const char *to, uint64_t from)
 {
-	uint64_t at = 0, asked = 0;
+	uint64_t at = from, asked = from;
 	struct progress p;
 	struct ring r;
 	bool end = false, sparse = is_sparse(obj, fd);
@@ -238,7 +238,8 @@ int copy_get(struct tool *t, const struct tool_object *obj, int fd,
 		 * grown meanwhile. */
 		while (err == TOOL_OK && asked < at + (uint64_t)r.n * r.size &&
 		       (asked < obj->attr.size || asked <= at)) {
-			err = get_start(&r, &r.b[asked / r.size % r.n], asked);
+			err = get_start(&r, &r.b[(asked - from) / r.size %
+						 r.n], asked);
 			asked += r.size;
 		}
 		if (err == TOOL_OK)

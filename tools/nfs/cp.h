@@ -1,11 +1,68 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* cp - copies of trees, in both directions. */
+/*
+ * cp - copies of trees, in both directions.
+ *
+ * A file is written aside, in its directory, and gets its name when it is
+ * complete.  The name aside is made of what tells one file from another at its
+ * source, so that a later copy finds the part that an earlier one has left.
+ */
 #ifndef GANNET_TOOLS_NFS_CP_H
 #define GANNET_TOOLS_NFS_CP_H
+
+#include <sys/stat.h>
 
 #include "tools/nfs/tool.h"
 
 int cp_get(const char *url, const char *to, const struct tool_options *o);
 int cp_put(const char *from, const char *url, const struct tool_options *o);
+
+enum { ASIDE_NAME = 32 };
+
+/* A file at its source, or its copy. */
+struct cp_file {
+	uint64_t fsid, fileid, size;
+	struct nfsc_time mtime, ctime;
+};
+
+/* False: it has a time that NFS can't express. */
+bool cp_file_here(const struct stat *st, struct cp_file *out);
+void cp_file_there(const struct nfsc_attr *a, struct cp_file *out);
+/* True if an earlier copy has made @copy of what @source still is. */
+bool cp_is_done(const struct cp_file *source, const struct cp_file *copy,
+		bool preserve);
+
+/* The name aside of the copy @name of @source. */
+void cp_aside_name(const struct cp_file *source, const char *name,
+		   char out[ASIDE_NAME]);
+
+/* A local file, while it is written. */
+struct aside {
+	int	    dir;	/* the caller's */
+	const char *name;	/* that it gets, the caller's */
+	int	    fd;		/* behind what is there of it, */
+	uint64_t    have;	/* so many bytes */
+	bool	    there;	/* a file of that name is replaced, */
+	mode_t	    mode;	/* which has this mode */
+	char	    aside[ASIDE_NAME];
+};
+
+/*
+ * Opens the file aside for @name in the directory @dir: with @resume behind the
+ * part that is there, else empty.  0 or -errno: -EBUSY, another process writes
+ * it; -EEXIST or -ELOOP, there is something of that name which is no file.
+ */
+int aside_open(struct aside *a, int dir, const char *name,
+	       const struct cp_file *source, bool resume);
+/* Gives it its name.  0 or -errno. */
+int aside_place(struct aside *a);
+/* Ends the writing; without @keep what is still aside is removed. */
+int aside_close(struct aside *a, bool keep);
+
+/* The same on the server: makes it, empty, with @mode. */
+int there_make(struct tool *t, const struct nfsc_fh *dir, const char *aside,
+	       uint32_t mode, struct tool_object *made);
+int there_place(struct tool *t, const struct tool_object *made,
+		const char *name);
+void there_drop(struct tool *t, const struct tool_object *made);
 
 #endif

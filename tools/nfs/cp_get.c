@@ -61,11 +61,11 @@ static int keep_mtime(const struct walk_at *at, int fd)
 
 /* At the end: a directory that its owner may not write to takes no files. */
 static int set_attributes(const struct fetch *f, const struct walk_at *at,
-			  int fd)
+			  int fd, mode_t mode)
 {
 	int err = 0;
 
-	if (fchmod(fd, copied_mode(f, at)) < 0)
+	if (fchmod(fd, mode) < 0)
 		err = -errno;
 	if (err == 0 && f->w.t->o->preserve)
 		err = keep_mtime(at, fd);
@@ -92,34 +92,13 @@ static int leave_dir(struct fetch *f, struct walk_at *at)
 	int err = TOOL_OK;
 
 	if (at->fresh || f->w.t->o->preserve)
-		err = set_attributes(f, at, at->local);
+		err = set_attributes(f, at, at->local, copied_mode(f, at));
 	close(at->local);
 	return err;
 }
 
-/* A FIFO would wait for a reader. */
-static int open_copy(const struct fetch *f, struct walk_at *at)
-{
-	int flags = O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
-	int dir = local_dir(f, at), fd;
-	const char *name = local_name(f, at);
-	struct stat st;
-
-	fd = openat(dir, name, flags | O_CREAT | O_EXCL, 0600);
-	at->fresh = fd >= 0;
-	if (fd < 0 && errno == EEXIST)
-		fd = openat(dir, name, flags);
-	if (fd < 0)
-		return -errno;
-	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode)) {
-		close(fd);
-		return -EEXIST;
-	}
-	return fd;
-}
-
-/* A local file is emptied only for one that the server lets be read. */
-static int empty_copy(const struct fetch *f, const struct walk_at *at, int fd)
+/* A local file is replaced only by one that the server lets be read. */
+static int may_replace(const struct fetch *f, const struct walk_at *at)
 {
 	char byte;
 	struct nfsc_op op = { .kind = NFS_OP_READ, .fh = at->fh,
@@ -127,32 +106,62 @@ static int empty_copy(const struct fetch *f, const struct walk_at *at, int fd)
 
 	if (session_do(f->w.t->s, &op) < 0 || op.status != 0)
 		return walk_complain(at, op.err, op.status);
-	return ftruncate(fd, 0) < 0 ? complain_local(at, -errno) : TOOL_OK;
+	return TOOL_OK;
 }
 
-static int fetch_file(struct fetch *f, struct walk_at *at)
+static bool is_fetched(const struct fetch *f, const struct walk_at *at,
+		       const struct cp_file *source)
+{
+	struct cp_file copy;
+	struct stat st;
+
+	return f->w.t->o->resume &&
+	       fstatat(local_dir(f, at), local_name(f, at), &st,
+		       AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode) &&
+	       cp_file_here(&st, &copy) &&
+	       cp_is_done(source, &copy, f->w.t->o->preserve);
+}
+
+static int fetch_data(struct fetch *f, struct walk_at *at, struct aside *a)
 {
 	struct tool_object obj = { .fh = at->fh, .attr = at->attr };
-	int fd = open_copy(f, at), err;
+	int err = copy_get(f->w.t, &obj, a->fd, a->name, a->have);
 
-	if (fd < 0)
-		return complain_local(at, fd);
-	err = at->fresh ? TOOL_OK : empty_copy(f, at, fd);
-	if (err != TOOL_OK) {
-		close(fd);
-		return err;
+	if (err == TOOL_OK)
+		err = set_attributes(f, at, a->fd, a->there && !f->w.t->o->
+				     preserve ? a->mode : copied_mode(f, at));
+	if (err == TOOL_OK) {
+		err = aside_place(a);
+		err = err < 0 ? complain_local(at, err) : TOOL_OK;
 	}
-	err = copy_get(f->w.t, &obj, fd, local_name(f, at));
-	if (err == TOOL_OK && (at->fresh || f->w.t->o->preserve))
-		err = set_attributes(f, at, fd);
-	if (close(fd) < 0 && err == TOOL_OK)
-		err = complain_local(at, -errno);
 	if (err != TOOL_OK) {
 		fputs("gannet-nfs: the copy of ", stderr);
 		walk_put_path(stderr, at);
 		fputs(" is not complete\n", stderr);
 	}
 	return err;
+}
+
+static int fetch_file(struct fetch *f, struct walk_at *at)
+{
+	const char *name = local_name(f, at);
+	struct cp_file source;
+	struct aside a;
+	int err, last;
+
+	cp_file_there(&at->attr, &source);
+	if (is_fetched(f, at, &source))
+		return TOOL_OK;
+	err = aside_open(&a, local_dir(f, at), name, &source,
+			 f->w.t->o->resume);
+	if (err < 0)
+		return complain_local(at, err);
+	err = a.there ? may_replace(f, at) : TOOL_OK;
+	if (err == TOOL_OK)
+		err = fetch_data(f, at, &a);
+	/* --continue finds the part that a lost server has sent. */
+	last = aside_close(&a, f->w.t->o->resume || err == TOOL_UNREACHABLE);
+	return last < 0 && err == TOOL_OK ? complain_local(at, last) : err;
 }
 
 static int fetch_link(struct fetch *f, struct walk_at *at)

@@ -77,30 +77,82 @@ static int copy_attributes(struct tool *t, const struct here *h,
 	return TOOL_OK;
 }
 
+static bool is_sent(const struct tool *t, const struct tool_object *at,
+		    const struct cp_file *source)
+{
+	struct cp_file copy;
+
+	if (!t->o->resume || at->fh.len == 0)
+		return false;
+	cp_file_there(&at->attr, &copy);
+	return cp_is_done(source, &copy, t->o->preserve);
+}
+
+/* Writes the file aside, and gives it the name that @at has. */
+static int send_data(struct tool *t, const struct here *h, int fd,
+		     const struct tool_object *at, const struct stat *st)
+{
+	bool kept = at->fh.len > 0 && !t->o->preserve;
+	struct tool_object made;
+	char aside[ASIDE_NAME];
+	struct cp_file source;
+	int err;
+
+	cp_file_here(st, &source);
+	cp_aside_name(&source, at->name, aside);
+	err = there_make(t, &at->parent, aside,
+			 (kept ? at->attr.mode : st->st_mode) & 0777, &made);
+	if (err != TOOL_OK)
+		return err;
+	err = copy_put(t, &made.fh, fd, h->name, source.size);
+	if (err == TOOL_OK) {
+		int last = copy_attributes(t, h, &made.fh, st);
+
+		err = last == TOOL_UNREACHABLE ? last :
+		      there_place(t, &made, at->name);
+		if (err == TOOL_OK)
+			return last;
+	}
+	if (err != TOOL_UNREACHABLE)
+		there_drop(t, &made);
+	return err;
+}
+
+static int send_open(struct tool *t, const struct here *h, int fd,
+		     const struct nfsc_fh *dir, const char *name)
+{
+	struct cp_file source;
+	struct tool_object at;
+	struct stat st;
+	int err;
+
+	if (fstat(fd, &st) < 0)
+		return complain_here(h, -errno, 0);
+	if (!S_ISREG(st.st_mode))
+		return leave_out_here(h, "it is no file, directory or link");
+	err = tool_lookup(t, dir, name, &at);
+	if (err == TOOL_OK && at.fh.len > 0 && at.attr.type != NFS_REG)
+		err = complain_here(h, 0, at.attr.type == NFS_DIR ?
+				    NFS_ISDIR : NFS_EXIST);
+	if (err == TOOL_OK && cp_file_here(&st, &source) &&
+	    is_sent(t, &at, &source))
+		return TOOL_OK;
+	if (err == TOOL_OK)
+		err = send_data(t, h, fd, &at, &st);
+	if (err != TOOL_OK)
+		leave_out_here(h, "there is no complete copy of it");
+	return err;
+}
+
 static int send_file(struct tool *t, const struct here *h,
 		     const struct nfsc_fh *dir, const char *name)
 {
 	int fd = openat(h->dir, h->name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK |
 			O_CLOEXEC), err;
-	struct tool_object at;
-	struct stat st;
-	struct nfsc_fh fh;
 
 	if (fd < 0)
 		return complain_here(h, -errno, 0);
-	err = fstat(fd, &st) < 0 ? complain_here(h, -errno, 0) : TOOL_OK;
-	if (err == TOOL_OK && !S_ISREG(st.st_mode))
-		err = leave_out_here(h, "it is no file, directory or link");
-	if (err == TOOL_OK)
-		err = tool_lookup(t, dir, name, &at);
-	if (err == TOOL_OK)
-		err = tool_empty_or_make(t, &at, st.st_mode & 0777, &fh);
-	if (err == TOOL_OK)
-		err = copy_put(t, &fh, fd, h->name, (uint64_t)st.st_size);
-	if (err == TOOL_OK)
-		err = copy_attributes(t, h, &fh, &st);
-	else
-		leave_out_here(h, "there is no complete copy of it");
+	err = send_open(t, h, fd, dir, name);
 	close(fd);
 	return err;
 }

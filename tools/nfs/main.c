@@ -20,7 +20,7 @@ enum {
 	OPT_CONNECTIONS, OPT_THREADS, OPT_ENTRIES, OPT_SIZE, OPT_OPS, OPT_RATE,
 	OPT_TIME, OPT_WARMUP, OPT_STABLE, OPT_VERIFY, OPT_DISCARD,
 	OPT_SERVER_PID, OPT_MEMORY, OPT_HELP, OPT_HUMAN, OPT_DEPTH,
-	OPT_DIRECTORY, OPT_MAXDEPTH, OPT_MINDEPTH,
+	OPT_DIRECTORY, OPT_MAXDEPTH, OPT_MINDEPTH, OPT_CONTINUE,
 	MANY = 1 << 20,		/* arguments */
 };
 
@@ -42,6 +42,7 @@ static const struct option options[] = {
 	{ "recursive", no_argument, NULL, OPT_RECURSIVE },
 	{ "force", no_argument, NULL, 'f' },
 	{ "preserve", no_argument, NULL, OPT_PRESERVE },
+	{ "continue", no_argument, NULL, OPT_CONTINUE },
 	{ "parents", no_argument, NULL, OPT_PARENTS },
 	{ "name", required_argument, NULL, OPT_NAME },
 	{ "type", required_argument, NULL, OPT_TYPE },
@@ -357,6 +358,7 @@ static bool *flag_of(struct tool_options *o, int option)
 	case OPT_RECURSIVE:	return &o->recursive;
 	case OPT_PARENTS:	return &o->parents;
 	case OPT_PRESERVE:	return &o->preserve;
+	case OPT_CONTINUE:	return &o->resume;
 	case OPT_PROGRESS:	return &o->progress;
 	case OPT_JSON:		return &o->json;
 	case OPT_WRITE:		return &o->write;

@@ -82,6 +82,7 @@ enum nfsc_kind {
 	NFS_OP_SET,			/* SETATTR of mode and mtime */
 	NFS_OP_MKDIR, NFS_OP_SYMLINK, NFS_OP_REMOVE, NFS_OP_RMDIR,
 	NFS_OP_FSSTAT, NFS_OP_ACCESS,
+	NFS_OP_RENAME,			/* to the name target, in into */
 	NFS_NOPS,
 };
 
@@ -90,7 +91,8 @@ struct nfsc_op {
 	/* The arguments that the kind has. */
 	struct nfsc_fh fh;
 	const char   *name;		/* of what is in the directory fh */
-	const char   *target;		/* SYMLINK */
+	const char   *target;		/* SYMLINK, RENAME */
+	struct nfsc_fh into;
 	uint32_t      mode;		/* MKDIR, SET, CREATE, which is */
 	bool	      guarded;		/* GUARDED, else UNCHECKED and empty */
 	struct nfsc_time mtime;		/* SET, unless */

@@ -48,6 +48,7 @@ struct tool_options {
 	bool	 force;		/* rm -f */
 	bool	 parents;	/* mkdir -p */
 	bool	 preserve;	/* cp -p */
+	bool	 resume;	/* cp --continue */
 	bool	 json;		/* doctor, bench, certify */
 	bool	 write;		/* doctor: write a test file */
 	bool	 into;		/* cp: its target is a directory */
@@ -205,9 +206,10 @@ int tool_bench(int n, char *const args[], const struct tool_options *o);
 int tool_certify(const char *url, const struct tool_options *o);
 int tool_mount_check(const char *url, const struct tool_options *o);
 
-/* Bytes of a file, both ways.  The size is what the bar goes up to. */
+/* Bytes of a file, both ways; a get starts with byte @from, for which @fd is in
+ * place.  The size is what the bar goes up to. */
 int copy_get(struct tool *t, const struct tool_object *obj, int fd,
-	     const char *to);
+	     const char *to, uint64_t from);
 int copy_put(struct tool *t, const struct nfsc_fh *fh, int fd,
 	     const char *from, uint64_t size);
 

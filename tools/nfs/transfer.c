@@ -58,7 +58,7 @@ static int get_file(struct tool *t, const struct tool_object *obj,
 	int err, fd;
 
 	if (to && strcmp(to, "-") == 0)
-		return copy_get(t, obj, STDOUT_FILENO, "standard output");
+		return copy_get(t, obj, STDOUT_FILENO, "standard output", 0);
 	to = get_target(t, to, path);
 	err = may_read(t, obj);
 	if (err != TOOL_OK)
@@ -66,7 +66,7 @@ static int get_file(struct tool *t, const struct tool_object *obj,
 	fd = open(to, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
 	if (fd < 0)
 		return tool_complain(to, -errno, 0);
-	err = copy_get(t, obj, fd, to);
+	err = copy_get(t, obj, fd, to, 0);
 	/* Some file systems say only now that there is no room. */
 	if (close(fd) < 0 && err == TOOL_OK)
 		err = tool_complain(to, -errno, 0);

@@ -38,6 +38,8 @@ const char tool_usage[] =
 "  -r, --recursive      cp, rm: also directories, with everything below\n"
 "  -f, --force          rm: a missing file is no error\n"
 "  -p, --preserve       cp: keep modes and times of the last change\n"
+"      --continue       cp: go on with a copy that was cut short: what is\n"
+"                       complete stays, a part is received to its end\n"
 "  -p, --parents        mkdir: also make the directories above; an existing\n"
 "                       directory is no error\n"
 "      --name GLOB      find: only names that match (also -name)\n"

@@ -1,0 +1,346 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* ./gannet-nfs cp, killed in the middle and continued. */
+#include <dirent.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "lib/util.h"
+#include "tests/server/tool_run.h"
+#include "tests/unit/pause.h"
+#include "tests/unit/runner.h"
+
+TEST_CASE(.timeout = 180);
+
+enum { FILES = 12, BYTES = 1 << 20, KILLS = 3 };
+
+static const char *file_of(const char *top, unsigned i)
+{
+	char name[32];
+
+	snprintf(name, sizeof(name), "%s%u", i % 3 ? "sub/" : "", i);
+	return path(top, name);
+}
+
+static void make_tree(const char *top)
+{
+	ck_assert_int_eq(mkdir(top, 0755), 0);
+	ck_assert_int_eq(mkdir(path(top, "sub"), 0755), 0);
+	for (unsigned i = 0; i < FILES; i++)
+		make_file(file_of(top, i), BYTES / (i + 1) + i);
+}
+
+static bool is_part(const char *name)
+{
+	return strncmp(name, ".gannet-", 8) == 0;
+}
+
+/* The bytes of all files in a directory, and how many are parts. */
+static uint64_t bytes_in(const char *dir, unsigned *parts)
+{
+	uint64_t sum = 0;
+	struct dirent *e;
+	struct stat st;
+	DIR *list = opendir(dir);
+
+	while (list && (e = readdir(list))) {
+		if (fstatat(dirfd(list), e->d_name, &st,
+			    AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(st.st_mode))
+			continue;
+		sum += (uint64_t)st.st_size;
+		*parts += is_part(e->d_name);
+	}
+	if (list)
+		closedir(list);
+	return sum;
+}
+
+static uint64_t bytes_of(const char *top, unsigned *parts)
+{
+	char sub[600];
+
+	*parts = 0;
+	snprintf(sub, sizeof(sub), "%s/sub", top);
+	return bytes_in(top, parts) + bytes_in(sub, parts);
+}
+
+/* Kills the tool as soon as the copy has so many bytes; true: it was not
+ * over before. */
+static bool kill_after(const char *from, const char *to, const char *copy,
+		       uint64_t bytes)
+{
+	const char *argv[] = { "gannet-nfs", "cp", "-rq", "--continue", "-b",
+			       "512", "--depth", "2", from, to, NULL };
+	siginfo_t over = { 0 };
+	pid_t pid = fork();
+	unsigned parts;
+	int status;
+
+	if (pid == 0) {
+		execv("./gannet-nfs", (char *const *)(uintptr_t)argv);
+		_exit(127);
+	}
+	ck_assert(AWAIT(bytes_of(copy, &parts) >= bytes ||
+			waitid(P_PID, (id_t)pid, &over, WEXITED | WNOHANG |
+			       WNOWAIT) < 0 || over.si_pid == pid));
+	kill(pid, SIGKILL);
+	return waitpid(pid, &status, 0) == pid && WIFSIGNALED(status);
+}
+
+/* A file that has its name is whole, at any time. */
+static unsigned check_named(const char *from, const char *copy, ino_t ino[])
+{
+	unsigned n = 0;
+	struct stat st;
+
+	for (unsigned i = 0; i < FILES; i++) {
+		ino[i] = 0;
+		if (stat(file_of(copy, i), &st) < 0)
+			continue;
+		same(file_of(from, i), file_of(copy, i));
+		ino[i] = st.st_ino;
+		n++;
+	}
+	return n;
+}
+
+static void check_untouched(const char *copy, const ino_t ino[])
+{
+	struct stat st;
+
+	for (unsigned i = 0; i < FILES; i++) {
+		ck_assert_int_eq(stat(file_of(copy, i), &st), 0);
+		if (ino[i])
+			ck_assert_msg(st.st_ino == ino[i],
+				      "%u was copied twice", i);
+	}
+}
+
+/* path() and url() have their texts for a while only. */
+static const char *keep(const char *text)
+{
+	static char kept[8][600];
+	static unsigned i;
+
+	i = (i + 1) % ARRAY_SIZE(kept);
+	snprintf(kept[i], sizeof(kept[0]), "%s", text);
+	return kept[i];
+}
+
+static void kill_and_continue(const char *from, const char *copy,
+			      const char *source, const char *target)
+{
+	unsigned parts, seed = (unsigned)getpid();
+	uint64_t all = bytes_of(from, &parts);
+	ino_t ino[FILES] = { 0 };
+
+	for (unsigned i = 0; i < KILLS; i++) {
+		uint64_t at = all * i / KILLS +
+			      (uint64_t)rand_r(&seed) % (all / KILLS);
+
+		kill_after(source, target, copy, at);
+		check_named(from, copy, ino);
+	}
+	ck_assert_msg(TOOL("cp", "-r", "--continue", source, target) == 0,
+		      "%s", err);
+	ck_assert_uint_eq(check_named(from, copy, (ino_t[FILES]){ 0 }), FILES);
+	check_untouched(copy, ino);
+	ck_assert_uint_eq(bytes_of(copy, &parts), all);
+	ck_assert_uint_eq(parts, 0);
+}
+
+TEST_LOOP(a_tree_that_is_fetched_survives_kills, 0, WAYS)
+{
+	start(_i);
+	make_tree(path(export, "t"));
+	ck_assert_int_eq(mkdir(path(d.dir, "in"), 0755), 0);
+	kill_and_continue(keep(path(export, "t")), keep(path(d.dir, "in/t")),
+			  keep(url("t")), keep(path(d.dir, "in")));
+	stop();
+}
+
+TEST_LOOP(a_tree_that_is_sent_survives_kills, 0, WAYS)
+{
+	start(_i);
+	make_tree(path(d.dir, "t"));
+	kill_and_continue(keep(path(d.dir, "t")), keep(path(export, "t")),
+			  keep(path(d.dir, "t")), keep(url("")));
+	stop();
+}
+
+static ino_t part_in(const char *dir, char *name)
+{
+	struct dirent *e;
+	DIR *list = opendir(dir);
+	ino_t ino = 0;
+
+	while (list && (e = readdir(list)))
+		if (is_part(e->d_name)) {
+			ino = e->d_ino;
+			snprintf(name, 64, "%.63s", e->d_name);
+		}
+	if (list)
+		closedir(list);
+	return ino;
+}
+
+/* in/one, of which a part is there. */
+static ino_t cut_one(char *name)
+{
+	ck_assert_int_eq(mkdir(path(export, "t"), 0755), 0);
+	ck_assert_int_eq(mkdir(path(d.dir, "t"), 0755), 0);
+	make_file(path(export, "t/one"), 32 << 20);
+	ck_assert(kill_after(url("t"), d.dir, path(d.dir, "t"), 300000));
+	return part_in(path(d.dir, "t"), name);
+}
+
+TEST(a_part_is_received_to_its_end)
+{
+	char name[64] = "";
+	struct stat st;
+	ino_t ino;
+
+	start(WAY_TCP);
+	ino = cut_one(name);
+	ck_assert_uint_ne(ino, 0);
+	/* Only what is missing comes. */
+	ck_assert_int_eq(stat(path(d.dir, path("t", name)), &st), 0);
+	ck_assert_int_ge(st.st_size, 300000);
+	ck_assert_int_eq(TOOL("cp", "-r", "--continue", url("t"), d.dir), 0);
+	ck_assert_int_eq(stat(path(d.dir, "t/one"), &st), 0);
+	ck_assert_uint_eq(st.st_ino, ino);
+	same(path(export, "t/one"), path(d.dir, "t/one"));
+	stop();
+}
+
+TEST(a_part_of_what_the_source_was_is_not_continued)
+{
+	char name[64] = "";
+	struct stat st;
+	ino_t ino;
+	int fd;
+
+	start(WAY_TCP);
+	ino = cut_one(name);
+	ck_assert_uint_ne(ino, 0);
+	fd = open(path(export, "t/one"), O_WRONLY);
+	ck_assert_int_eq(pwrite(fd, "other", 5, 100), 5);
+	close(fd);
+	ck_assert_int_eq(TOOL("cp", "-r", "--continue", url("t"), d.dir), 0);
+	same(path(export, "t/one"), path(d.dir, "t/one"));
+	ck_assert_int_eq(stat(path(d.dir, "t/one"), &st), 0);
+	ck_assert_uint_ne(st.st_ino, ino);
+	stop();
+}
+
+TEST(a_part_that_another_process_writes_is_left_alone)
+{
+	char name[64] = "";
+	struct stat st;
+	int fd;
+
+	start(WAY_TCP);
+	ck_assert_uint_ne(cut_one(name), 0);
+	fd = open(path(d.dir, path("t", name)), O_RDONLY);
+	ck_assert_int_eq(flock(fd, LOCK_EX), 0);
+	ck_assert_int_eq(TOOL("cp", "-r", url("t"), d.dir), 1);
+	ck_assert_msg(strstr(err, "/t/one") && strstr(err, "busy"), "%s", err);
+	ck_assert_int_ne(stat(path(d.dir, "t/one"), &st), 0);
+	close(fd);
+	ck_assert_int_eq(TOOL("cp", "-r", url("t"), d.dir), 0);
+	same(path(export, "t/one"), path(d.dir, "t/one"));
+	stop();
+}
+
+TEST(a_part_with_a_second_name_or_behind_a_link_is_not_written)
+{
+	char name[64] = "";
+	struct stat st;
+	const char *part;
+
+	start(WAY_TCP);
+	ck_assert_uint_ne(cut_one(name), 0);
+	part = path(d.dir, path("t", name));
+	make_file(path(d.dir, "mine"), 100);
+	unlink(part);
+	ck_assert_int_eq(link(path(d.dir, "mine"), part), 0);
+	ck_assert_int_eq(TOOL("cp", "-r", url("t"), d.dir), 1);
+	unlink(part);
+	ck_assert_int_eq(symlink("../mine", part), 0);
+	ck_assert_int_eq(TOOL("cp", "-r", "--continue", url("t"), d.dir), 1);
+	ck_assert_int_eq(stat(path(d.dir, "mine"), &st), 0);
+	ck_assert_int_eq(st.st_size, 100);
+	stop();
+}
+
+static void replace_both_ways(const char *from, const char *to,
+			      const char *source, const char *target)
+{
+	const struct timespec old[2] = { { 1000, 0 }, { 1000, 0 } };
+
+	make_file(from, 1000);
+	ck_assert_int_eq(TOOL("cp", "--continue", source, target), 0);
+	/* As long, and different: put in its place, and with an old time. */
+	make_file(path(d.dir, "other"), 1001);
+	ck_assert_int_eq(truncate(path(d.dir, "other"), 1000), 0);
+	ck_assert_int_eq(rename(path(d.dir, "other"), from), 0);
+	ck_assert_int_eq(utimensat(AT_FDCWD, from, old, 0), 0);
+	ck_assert_int_eq(TOOL("cp", "--continue", source, target), 0);
+	same(from, to);
+	ck_assert_int_eq(TOOL("cp", "-p", "--continue", source, target), 0);
+	same(from, to);
+}
+
+TEST(a_source_that_changed_is_copied_again)
+{
+	start(WAY_TCP);
+	replace_both_ways(path(export, "a"), path(d.dir, "a"), url("a"),
+			  path(d.dir, "a"));
+	replace_both_ways(path(d.dir, "b"), path(export, "b"),
+			  path(d.dir, "b"), url("b"));
+	stop();
+}
+
+TEST(a_replaced_file_keeps_its_mode)
+{
+	struct stat st;
+
+	start(WAY_TCP);
+	make_file(path(export, "a"), 1000);
+	make_file(path(d.dir, "a"), 10);
+	ck_assert_int_eq(chmod(path(d.dir, "a"), 0604), 0);
+	ck_assert_int_eq(TOOL("cp", url("a"), path(d.dir, "a")), 0);
+	ck_assert_int_eq(stat(path(d.dir, "a"), &st), 0);
+	ck_assert_uint_eq(st.st_mode & 07777, 0604);
+	ck_assert_int_eq(chmod(path(export, "a"), 0640), 0);
+	ck_assert_int_eq(TOOL("cp", path(d.dir, "a"), url("a")), 0);
+	ck_assert_int_eq(stat(path(export, "a"), &st), 0);
+	ck_assert_uint_eq(st.st_mode & 07777, 0640);
+	stop();
+}
+
+/* A disk that is full in the middle: RLIMIT_FSIZE says so for the local one. */
+TEST(a_copy_that_fails_leaves_what_was_there)
+{
+	char name[64] = "";
+	char command[1500];
+
+	start(WAY_TCP);
+	make_file(path(export, "a"), 3 << 20);
+	make_file(path(d.dir, "a"), 10);
+	make_file(path(d.dir, "ten"), 10);
+	snprintf(command, sizeof(command), "trap '' XFSZ; ulimit -f 1000; "
+		 "./gannet-nfs cp '%s' '%s' 2>/dev/null", url("a"),
+		 path(d.dir, "a"));
+	ck_assert_int_eq(WEXITSTATUS(system(command)), 1);
+	same(path(d.dir, "ten"), path(d.dir, "a"));
+	ck_assert_uint_eq(part_in(d.dir, name), 0);
+	stop();
+}

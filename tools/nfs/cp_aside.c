@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * cp_aside - a local file that is written aside, and gets its name at the end.
+ *
+ * The directory can be one that others write to, who then can guess the name:
+ * a part is only continued if it is this user's own file, with no second name.
+ * A lock keeps two copies of one file from writing to one part.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include "lib/hash.h"
+#include "tools/nfs/cp.h"
+
+enum { TRIES = 10 };
+
+static bool nfs_time(const struct timespec *t, struct nfsc_time *out)
+{
+	*out = (struct nfsc_time){ (uint32_t)t->tv_sec,
+				   (uint32_t)t->tv_nsec };
+	return t->tv_sec >= 0 && t->tv_sec <= UINT32_MAX;
+}
+
+bool cp_file_here(const struct stat *st, struct cp_file *out)
+{
+	bool changed, data;
+
+	*out = (struct cp_file){ .fsid = st->st_dev, .fileid = st->st_ino,
+				 .size = (uint64_t)st->st_size };
+	data = nfs_time(&st->st_mtim, &out->mtime);
+	changed = nfs_time(&st->st_ctim, &out->ctime);
+	return data && changed;
+}
+
+void cp_file_there(const struct nfsc_attr *a, struct cp_file *out)
+{
+	*out = (struct cp_file){ .fsid = a->fsid, .fileid = a->fileid,
+				 .size = a->size, .mtime = a->mtime,
+				 .ctime = a->ctime };
+}
+
+static int time_cmp(const struct nfsc_time *a, const struct nfsc_time *b)
+{
+	if (a->sec != b->sec)
+		return a->sec < b->sec ? -1 : 1;
+	return a->nsec < b->nsec ? -1 : a->nsec > b->nsec;
+}
+
+/* A file that was put in the source's place has an old mtime, and a new
+ * ctime. */
+bool cp_is_done(const struct cp_file *source, const struct cp_file *copy,
+		bool preserve)
+{
+	if (source->size != copy->size ||
+	    time_cmp(&copy->ctime, &source->ctime) <= 0)
+		return false;
+	if (time_cmp(&copy->mtime, &source->mtime) == 0)
+		return true;
+	return !preserve && time_cmp(&copy->mtime, &source->ctime) > 0;
+}
+
+void cp_aside_name(const struct cp_file *s, const char *name,
+		   char out[ASIDE_NAME])
+{
+	const uint64_t words[] = {
+		s->fsid, s->fileid, s->size, s->mtime.sec, s->mtime.nsec,
+		s->ctime.sec, s->ctime.nsec,
+		hash_bytes(name, strlen(name)),
+	};
+
+	snprintf(out, ASIDE_NAME, ".gannet-%016" PRIx64 ".part",
+		 hash_bytes(words, sizeof(words)));
+}
+
+/* Whether what is open still has the name, or got its final one meanwhile. */
+static bool part_has_name(const struct aside *a, const struct stat *st)
+{
+	struct stat now;
+
+	return fstatat(a->dir, a->aside, &now, AT_SYMLINK_NOFOLLOW) == 0 &&
+	       now.st_dev == st->st_dev && now.st_ino == st->st_ino;
+}
+
+/* -EAGAIN: it was another's, and is over. */
+static int open_part(struct aside *a)
+{
+	int flags = O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
+	struct stat st;
+	int err = 0;
+
+	a->fd = openat(a->dir, a->aside, flags | O_CREAT, 0600);
+	if (a->fd < 0)
+		return -errno;
+	if (flock(a->fd, LOCK_EX | LOCK_NB) < 0)
+		err = errno == EWOULDBLOCK ? -EBUSY : 0;
+	if (err == 0 && fstat(a->fd, &st) < 0)
+		err = -errno;
+	else if (err == 0 && !part_has_name(a, &st))
+		err = -EAGAIN;
+	else if (err == 0 && (!S_ISREG(st.st_mode) || st.st_nlink != 1 ||
+			      st.st_uid != geteuid()))
+		err = -EPERM;
+	if (err < 0)
+		close(a->fd);
+	else
+		a->have = (uint64_t)st.st_size;
+	return err;
+}
+
+int aside_open(struct aside *a, int dir, const char *name,
+	       const struct cp_file *source, bool resume)
+{
+	int err = -EAGAIN;
+	struct stat st;
+
+	*a = (struct aside){ .dir = dir, .name = name, .fd = -1 };
+	a->there = fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
+	if (!a->there && errno != ENOENT)
+		return -errno;
+	if (a->there && !S_ISREG(st.st_mode))
+		return S_ISLNK(st.st_mode) ? -ELOOP : -EEXIST;
+	a->mode = a->there ? st.st_mode & 0777 : 0;
+	cp_aside_name(source, name, a->aside);
+	for (int i = 0; i < TRIES && err == -EAGAIN; i++)
+		err = open_part(a);
+	if (err < 0)
+		return err;
+	if (!resume || a->have > source->size) {
+		a->have = 0;
+		err = ftruncate(a->fd, 0) < 0 ? -errno : 0;
+	}
+	if (err == 0 && lseek(a->fd, (off_t)a->have, SEEK_SET) < 0)
+		err = -errno;
+	if (err < 0)
+		close(a->fd);
+	return err;
+}
+
+int aside_place(struct aside *a)
+{
+	if (renameat(a->dir, a->aside, a->dir, a->name) < 0)
+		return -errno;
+	a->aside[0] = '\0';
+	return 0;
+}
+
+int aside_close(struct aside *a, bool keep)
+{
+	if (a->aside[0] && !keep)
+		unlinkat(a->dir, a->aside, 0);
+	return close(a->fd) < 0 ? -errno : 0;
+}

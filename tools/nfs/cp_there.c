@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* cp_there - a file of the server that is written aside. */
+#include <string.h>
+
+#include "tools/nfs/cp.h"
+
+static int make_guarded(struct tool *t, const struct nfsc_fh *dir,
+			const char *aside, uint32_t mode, struct nfsc_op *op)
+{
+	*op = (struct nfsc_op){ .kind = NFS_OP_CREATE, .fh = *dir,
+				.name = aside, .mode = mode, .guarded = true };
+	return session_do(t->s, op);
+}
+
+/* Another copy of the same source loses its part here: it gets an error, and
+ * what gets the name in the end is one copy's alone. */
+int there_make(struct tool *t, const struct nfsc_fh *dir, const char *aside,
+	       uint32_t mode, struct tool_object *made)
+{
+	struct nfsc_op op, gone = { .kind = NFS_OP_REMOVE, .fh = *dir,
+				    .name = aside };
+	int err;
+
+	if (make_guarded(t, dir, aside, mode, &op) == 0 &&
+	    op.status == NFS_EXIST && session_do(t->s, &gone) == 0)
+		make_guarded(t, dir, aside, mode, &op);
+	if (op.err < 0 || op.status != 0)
+		return tool_complain(t->text, op.err, op.status);
+	*made = (struct tool_object){ .fh = op.obj, .attr = op.attr,
+				      .parent = *dir };
+	memcpy(made->name, aside, strlen(aside) + 1);
+	/* The handle is not obligatory (RFC 1813 section 3.3.8). */
+	if (made->fh.len > 0 && made->attr.valid)
+		return TOOL_OK;
+	err = tool_lookup(t, dir, aside, made);
+	return err == TOOL_OK && made->fh.len == 0 ?
+	       tool_complain(t->text, 0, NFS_NOENT) : err;
+}
+
+/* A RENAME whose reply was lost is sent again, and finds nothing. */
+int there_place(struct tool *t, const struct tool_object *made,
+		const char *name)
+{
+	struct nfsc_op op = { .kind = NFS_OP_RENAME, .fh = made->parent,
+			      .name = made->name, .into = made->parent,
+			      .target = name };
+	struct tool_object now = { .fh.len = 0 };
+
+	if (session_do(t->s, &op) == 0 && op.status == NFS_NOENT &&
+	    tool_lookup(t, &made->parent, name, &now) == TOOL_OK &&
+	    now.fh.len > 0 && now.attr.fileid == made->attr.fileid &&
+	    now.attr.fsid == made->attr.fsid)
+		return TOOL_OK;
+	if (op.err < 0 || op.status != 0)
+		return tool_complain(t->text, op.err, op.status);
+	return TOOL_OK;
+}
+
+void there_drop(struct tool *t, const struct tool_object *made)
+{
+	struct nfsc_op op = { .kind = NFS_OP_REMOVE, .fh = made->parent,
+			      .name = made->name };
+
+	session_do(t->s, &op);
+}

@@ -251,29 +251,16 @@ void nlm_wait_undo(struct nlm *nlm, struct nlm_wait *w)
 		nlm_hold_tidy(nlm, h);
 }
 
-/* Under nlm->lock: one whose bytes are in @w's, and of its owner, that has a
- * grant which is not answered; or NULL. */
-static struct nlm_wait *other_grant(const struct nlm_wait *w)
-{
-	struct nlm_wait *o;
-
-	cds_list_for_each_entry(o, &w->owner->waits, on_owner)
-		if ((o->granted || o->cut) && o->file == w->file &&
-		    nlm_overlap(&o->at, &w->at))
-			return o;
-	return NULL;
-}
-
 /*
- * True while the client's answer for bytes of @w is awaited: what it has if it
- * refuses some of them is known for one grant alone.  What is left of a grant
- * that was cut becomes the owner's.
+ * Under nlm->lock.  True while the client's answer for bytes of @w is awaited:
+ * what it has if it refuses some of them is known for one grant alone.  What is
+ * left of a grant that was cut becomes the owner's.
  */
 static bool is_behind_grant(struct nlm *nlm, const struct nlm_wait *w)
 {
 	struct nlm_wait *o;
 
-	while ((o = other_grant(w)) && o->cut)
+	while ((o = nlm_grant_next(w->file, w->owner, &w->at, NULL)) && o->cut)
 		nlm_wait_free(&nlm->table, o);
 	return o != NULL;
 }

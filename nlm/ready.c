@@ -27,6 +27,7 @@ void nlm_wait_put(struct nlm_wait *w, struct nlm_node **to)
 	if (w->in)
 		nlm_tree_del(w->in, &w->place);
 	w->in = to;
+	nlm_queue_move(w);
 	if (!to)
 		return;
 	if (w->granted)
@@ -47,11 +48,10 @@ void nlm_freed(struct nlm_file *f, const struct nlm_span *at)
 
 void nlm_freed_of(const struct nlm_wait *grant)
 {
-	struct nlm_wait *w;
+	struct nlm_wait *w = NULL;
 
-	cds_list_for_each_entry(w, &grant->owner->waits, on_owner)
-		if (w->file == grant->file && w->in == &w->file->asleep &&
-		    nlm_overlap(&w->at, &grant->at))
+	while ((w = nlm_asleep_next(grant->file, grant->owner, &grant->at, w)))
+		if (w->in == &w->file->asleep)
 			nlm_wait_put(w, &w->file->ready);
 }
 

@@ -424,19 +424,6 @@ void nlm_hold_free(struct nlm_hold *h)
 
 /* ---- waiters */
 
-struct nlm_wait *nlm_wait_find(const struct nlm_file *f,
-			       const struct nlm_owner *o,
-			       const struct nlm_span *at)
-{
-	struct nlm_wait *w;
-
-	cds_list_for_each_entry(w, &o->waits, on_owner)
-		if (w->file == f && w->at.start == at->start &&
-		    w->at.end == at->end && w->at.exclusive == at->exclusive)
-			return w;
-	return NULL;
-}
-
 struct nlm_wait *nlm_wait_add(struct nlm_table *t, struct nlm_file *f,
 			      struct nlm_owner *o, const struct nlm_span *at)
 {
@@ -451,6 +438,10 @@ struct nlm_wait *nlm_wait_add(struct nlm_table *t, struct nlm_file *f,
 	w->file = f;
 	w->owner = o;
 	w->at = *at;
+	if (!nlm_queue_join(w)) {
+		free(w);
+		return NULL;
+	}
 	w->since_ms = clock_ms();
 	w->number.start = w->number.end = f->came++;
 	nlm_wait_put(w, &f->asleep);
@@ -473,6 +464,7 @@ void nlm_wait_free(struct nlm_table *t, struct nlm_wait *w)
 	cds_list_del(&w->on_owner);
 	if (w->granted || w->cut)
 		nlm_freed_of(w);
+	nlm_queue_leave(w);
 	t->waits--;
 	w->file->nwaits--;
 	nlm_count(w->owner->host, NLM_WAITS, -1);

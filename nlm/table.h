@@ -104,6 +104,7 @@ struct nlm_file {
 	struct cds_list_head	 shares;
 	struct nlm_node		*ranges;	/* of all holds */
 	struct nlm_node		*by_owner;	/* the holds */
+	struct nlm_node		*queues;	/* by owner, too */
 	/* A waiter that is neither granted nor cut is in one of these: */
 	struct nlm_node		*asleep;	/* behind a client's lock;
 						 * by its bytes */
@@ -150,6 +151,16 @@ struct nlm_hold {
 	bool			 dropped;	/* the host has lost it */
 };
 
+/* The waiters of an owner in a file: lives as long as they do. */
+struct nlm_queue {
+	struct nlm_node		*asleep;	/* by their bytes; */
+	struct nlm_node		*grants;	/* ... those granted or cut,
+						 * which don't overlap */
+	unsigned		 count;
+	struct nlm_span		 key;	/* the owner's address */
+	struct nlm_node		 by_owner;	/* in file->queues */
+};
+
 /* The answer of a client to GRANTED. */
 enum nlm_wait_answer { NLM_WAIT_NONE, NLM_WAIT_TAKEN, NLM_WAIT_REFUSED };
 
@@ -166,6 +177,9 @@ struct nlm_wait {
 	struct nlm_node		**in;	/* one of the file's trees, that of
 					 * grants, or NULL */
 	struct nlm_node		 place;	/* there */
+	struct nlm_queue	*queue;
+	struct nlm_node		**of_queue_in;	/* one of its trees */
+	struct nlm_node		 of_queue;	/* there */
 	uint64_t		 since_ms;
 	bool			 dropped;
 	bool			 granted;
@@ -366,10 +380,6 @@ void nlm_range_set(struct nlm_table *t, struct nlm_hold *h,
 void nlm_range_clear(struct nlm_table *t, struct nlm_hold *h,
 		     const struct nlm_span *at, struct nlm_spare *s);
 
-/* The waiter of @o for exactly @at, granted or not; or NULL. */
-struct nlm_wait *nlm_wait_find(const struct nlm_file *f,
-			       const struct nlm_owner *o,
-			       const struct nlm_span *at);
 /* A new one, the last, asleep.  NULL: no memory, or too many. */
 struct nlm_wait *nlm_wait_add(struct nlm_table *t, struct nlm_file *f,
 			      struct nlm_owner *o, const struct nlm_span *at);
@@ -385,6 +395,31 @@ bool nlm_wait_has_left(const struct nlm_wait *w);
 bool nlm_wait_keep(struct nlm_wait *w, const struct nlm_span *at);
 /* Forgets w->before. */
 void nlm_wait_forget(struct nlm_wait *w);
+
+/* queue.c: the waiters of an owner. */
+/* @w, which has a file, an owner and bytes, is in its queue, made if need be.
+ * False: no memory. */
+bool nlm_queue_join(struct nlm_wait *w);
+/* @w was granted, was cut, or waits again. */
+void nlm_queue_move(struct nlm_wait *w);
+/* The queue goes with the last of its waiters. */
+void nlm_queue_leave(struct nlm_wait *w);
+/* The waiter of @o for exactly @at, granted or not; or NULL. */
+struct nlm_wait *nlm_wait_find(const struct nlm_file *f,
+			       const struct nlm_owner *o,
+			       const struct nlm_span *at);
+/* The waiter of @o after @prev, or with NULL the first, that wants a byte of
+ * @at and has no grant; or NULL. */
+struct nlm_wait *nlm_asleep_next(const struct nlm_file *f,
+				 const struct nlm_owner *o,
+				 const struct nlm_span *at,
+				 const struct nlm_wait *prev);
+/* The same of those with a grant that their client has not answered, or of
+ * which a part was given back since. */
+struct nlm_wait *nlm_grant_next(const struct nlm_file *f,
+				const struct nlm_owner *o,
+				const struct nlm_span *at,
+				const struct nlm_wait *prev);
 
 /* ready.c: which waiters are tried, and which holds and waiters end. */
 /* Puts @w into a tree of its file or, while granted, of grants, or with NULL

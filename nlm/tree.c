@@ -9,11 +9,22 @@
 
 _Thread_local uint64_t nlm_steps;
 
-static bool is_before(const struct nlm_node *a, const struct nlm_node *b)
+/* By start, then end, then kind. */
+static int compare_spans(const struct nlm_span *a, const struct nlm_span *b)
 {
 	nlm_steps++;
-	return a->at->start != b->at->start ? a->at->start < b->at->start :
-	       (uintptr_t)a < (uintptr_t)b;
+	if (a->start != b->start)
+		return a->start < b->start ? -1 : 1;
+	if (a->end != b->end)
+		return a->end < b->end ? -1 : 1;
+	return a->exclusive - b->exclusive;
+}
+
+static bool is_before(const struct nlm_node *a, const struct nlm_node *b)
+{
+	int order = compare_spans(a->at, b->at);
+
+	return order ? order < 0 : (uintptr_t)a < (uintptr_t)b;
 }
 
 /* The reach of both. */
@@ -144,4 +155,14 @@ struct nlm_node *nlm_tree_find(struct nlm_node *t, const struct nlm_span *at,
 	if (t->at->start > at->end)
 		return NULL;
 	return nlm_tree_find(t->right, at, but, prev);
+}
+
+struct nlm_node *nlm_tree_find_same(struct nlm_node *t,
+				    const struct nlm_span *at)
+{
+	int order;
+
+	while (t && (order = compare_spans(at, t->at)) != 0)
+		t = order < 0 ? t->left : t->right;
+	return t;
 }

@@ -5,10 +5,10 @@
  * Waiters are found by their bytes, too; holds by their owner and waiters by
  * their number, as if these were bytes.
  *
- * A treap: sorted by start, a heap by random numbers, so that its height is
- * about twice the logarithm of its size whatever clients lock.  Each node knows
- * where the ranges below it end, by kind and by owner, so that the search for a
- * conflict takes one path.  Pure: the caller holds nlm->lock.
+ * A treap: sorted by start and end, a heap by random numbers, so that its
+ * height is about twice the logarithm of its size whatever clients lock.  Each
+ * node knows where the ranges below it end, by kind and by owner, so that the
+ * search for a conflict takes one path.  Pure: the caller holds nlm->lock.
  */
 #ifndef GANNET_NLM_TREE_H
 #define GANNET_NLM_TREE_H
@@ -62,5 +62,9 @@ void nlm_tree_del(struct nlm_node **root, struct nlm_node *n);
 struct nlm_node *nlm_tree_find(struct nlm_node *root, const struct nlm_span *at,
 			       const struct nlm_owner *but,
 			       const struct nlm_node *prev);
+
+/* A range of just these bytes and this kind, or NULL. */
+struct nlm_node *nlm_tree_find_same(struct nlm_node *root,
+				    const struct nlm_span *at);
 
 #endif

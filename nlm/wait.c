@@ -31,14 +31,6 @@ STAT(nlm_cut, "granted locks that their owners partly unlocked before they "
 	      "answered");
 STAT(nlm_awaits, "calls that waited for the answer to a call-back");
 
-/* Under nlm->lock: a grant that its owner has not answered. */
-static bool is_grant_in(const struct nlm_wait *w, const struct nlm_file *f,
-			const struct nlm_span *at)
-{
-	return w->file == f && (w->granted || w->cut) &&
-	       nlm_overlap(&w->at, at);
-}
-
 /* Under nlm->lock. */
 static void end_telling(struct nlm_wait *w)
 {
@@ -76,9 +68,9 @@ void nlm_waits_locked(struct nlm *nlm, struct nlm_hold *h,
 	struct nlm_wait *w, *next;
 
 	mutex_lock(&nlm->lock);
-	cds_list_for_each_entry_safe(w, next, &h->owner->waits, on_owner) {
-		if (!is_grant_in(w, h->file, at))
-			continue;
+	w = nlm_grant_next(h->file, h->owner, at, NULL);
+	for (; w; w = next) {
+		next = nlm_grant_next(h->file, h->owner, at, w);
 		if (!nlm_wait_keep(w, at)) {
 			/* No memory: all of it becomes the owner's. */
 			cut(w);
@@ -90,37 +82,34 @@ void nlm_waits_locked(struct nlm *nlm, struct nlm_hold *h,
 	mutex_unlock(&nlm->lock);
 }
 
-/* Returns a waiter that ends with @at.  Cuts others that lose a part. */
-static struct nlm_wait *find_ended(struct nlm *nlm, struct nlm_file *f,
-				   struct nlm_owner *o,
-				   const struct nlm_span *at)
+/* Under nlm->lock: ends those that asked for bytes of @at alone. */
+static void end_asleep(struct nlm *nlm, struct nlm_file *f,
+		       struct nlm_owner *o, const struct nlm_span *at)
 {
-	struct nlm_wait *w, *ended = NULL;
+	struct nlm_wait *w, *next;
 
-	mutex_lock(&nlm->lock);
-	cds_list_for_each_entry(w, &o->waits, on_owner) {
-		bool grant = is_grant_in(w, f, at);
-
-		if ((w->file == f && w->at.start >= at->start &&
-		     w->at.end <= at->end) ||
-		    (grant && !nlm_wait_has_left(w))) {
-			ended = w;
-			break;
-		}
-		if (grant && !w->cut)
-			cut(w);
+	for (w = nlm_asleep_next(f, o, at, NULL); w; w = next) {
+		next = nlm_asleep_next(f, o, at, w);
+		if (w->at.start >= at->start && w->at.end <= at->end)
+			nlm_wait_free(&nlm->table, w);
 	}
-	mutex_unlock(&nlm->lock);
-	return ended;
 }
 
 void nlm_waits_unlocked(struct nlm *nlm, struct nlm_file *f,
 			struct nlm_owner *o, const struct nlm_span *at)
 {
-	struct nlm_wait *w;
+	struct nlm_wait *w, *next;
 
-	while ((w = find_ended(nlm, f, o, at)))
-		nlm_wait_end(nlm, w);
+	mutex_lock(&nlm->lock);
+	end_asleep(nlm, f, o, at);
+	for (w = nlm_grant_next(f, o, at, NULL); w; w = next) {
+		next = nlm_grant_next(f, o, at, w);
+		if (!nlm_wait_has_left(w))
+			nlm_wait_free(&nlm->table, w);
+		else if (!w->cut)
+			cut(w);
+	}
+	mutex_unlock(&nlm->lock);
 }
 
 /* ---- the answer to a call-back is waited for */
@@ -132,13 +121,10 @@ static uint64_t awaited_grant(struct rpc_call *call, const struct nlm_span *at)
 	const struct nlm_who who = nlm_who_of(call);
 	const struct nlm_op *op = nlm_op(call);
 	const struct nlm_owner *o = nlm_owner_find(&op->nlm->table, &who);
-	const struct nlm_wait *w;
+	const struct nlm_wait *w = NULL;
 
-	if (!o)
-		return 0;
-	cds_list_for_each_entry(w, &o->waits, on_owner)
-		if (is_grant_in(w, op->file, at) && w->calling &&
-		    w->answer == NLM_WAIT_NONE)
+	while (o && (w = nlm_grant_next(op->file, o, at, w)))
+		if (w->calling && w->answer == NLM_WAIT_NONE)
 			return w->id;
 	return 0;
 }

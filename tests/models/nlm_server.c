@@ -24,6 +24,7 @@ enum { LOG_LEVEL_INFO, LOG_LEVEL_WARN };
 #include "nlm/host.c"
 #include "nlm/lock.c"
 #include "nlm/op.c"
+#include "nlm/queue.c"
 #include "nlm/ranges.c"
 #include "nlm/ready.c"
 #include "nlm/status.c"

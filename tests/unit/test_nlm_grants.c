@@ -121,6 +121,76 @@ TEST(a_call_back_behind_others_of_its_host_takes_the_place_of_one_that_ends)
 	ck_assert_ptr_null(due);
 }
 
+/* All want the end of the file, from other bytes on, or its start, up to other
+ * bytes. */
+TEST(a_wait_is_found_among_many_of_its_owner)
+{
+	struct nlm_wait *w[MANY];
+	uint64_t before;
+
+	for (uint64_t i = 0; i < MANY; i++)
+		w[i] = nlm_wait_add(&table, file, owner, &(struct nlm_span){
+			i % 2 ? i : 0, i % 2 ? NLM_EOF : i, i % 4 < 2 });
+	for (unsigned i = 0; i < MANY; i++) {
+		struct nlm_span at = w[i]->at;
+
+		before = nlm_steps;
+		ck_assert_ptr_eq(nlm_wait_find(file, owner, &at), w[i]);
+		at.exclusive = !at.exclusive;
+		ck_assert_ptr_null(nlm_wait_find(file, owner, &at));
+		ck_assert_uint_le(nlm_steps - before, FEW);
+	}
+	nlm_wait_free(&table, w[8]);
+	ck_assert_ptr_null(nlm_wait_find(file, owner, &(struct nlm_span){
+		0, 8, true }));
+	ck_assert_ptr_eq(nlm_wait_find(file, owner, &w[9]->at), w[9]);
+}
+
+TEST(a_grant_is_found_however_many_of_its_owner_want_its_bytes)
+{
+	struct nlm_node *grants = NULL;
+	const struct nlm_span at = { 7, 7, true };
+	struct nlm_wait *w;
+	uint64_t before;
+
+	for (uint64_t i = 0; i < MANY - 1; i++)
+		nlm_wait_add(&table, file, owner, &(struct nlm_span){
+			i % 7, NLM_EOF - i, true });
+	w = nlm_wait_add(&table, file, owner, &at);
+	before = nlm_steps;
+	ck_assert_ptr_null(nlm_grant_next(file, owner, &at, NULL));
+	w->granted = true;
+	w->id = ID(1);
+	nlm_wait_put(w, &grants);
+	ck_assert_ptr_eq(nlm_grant_next(file, owner, &at, NULL), w);
+	ck_assert_ptr_null(nlm_grant_next(file, owner, &at, w));
+	/* It waits again. */
+	nlm_wait_put(w, NULL);
+	w->granted = false;
+	nlm_wait_put(w, &file->asleep);
+	ck_assert_ptr_null(nlm_grant_next(file, owner, &at, NULL));
+	ck_assert_uint_le(nlm_steps - before, 4 * FEW);
+}
+
+TEST(an_unlock_looks_at_those_waits_of_its_owner_that_want_its_bytes)
+{
+	struct nlm_wait *w[MANY];
+	uint64_t before;
+
+	for (unsigned i = 0; i < MANY; i++)
+		w[i] = wait_at(i);
+	for (unsigned i = 0; i < MANY; i++) {
+		const struct nlm_span at = w[i]->at;
+
+		before = nlm_steps;
+		ck_assert_ptr_eq(nlm_asleep_next(file, owner, &at, NULL), w[i]);
+		ck_assert_ptr_null(nlm_asleep_next(file, owner, &at, w[i]));
+		nlm_wait_free(&table, w[i]);
+		ck_assert_uint_le(nlm_steps - before, 4 * FEW);
+	}
+	ck_assert_ptr_null(file->queues);
+}
+
 TEST(the_end_of_a_host_is_known_when_it_has_left_the_table)
 {
 	struct in6_addr addr = owner->host->addr;

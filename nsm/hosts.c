@@ -8,41 +8,22 @@
 #include <stdlib.h>
 #include <strings.h>
 
-#include "lib/hash.h"
-#include "lib/network.h"
 #include "transport/addr.h"
 #include "transport/socket/socket.h"
-
-_Thread_local uint64_t nsm_steps;
-
-static unsigned addr_chain(const struct sockaddr *addr)
-{
-	return (unsigned)(hash_addr(xprt_addr_host(addr).s6_addr) %
-			  NSM_CHAINS);
-}
-
-const struct cds_list_head *nsm_hosts_chain(const struct nsm_hosts *h,
-					    const struct sockaddr *addr)
-{
-	return &h->chain[addr_chain(addr)];
-}
 
 void nsm_hosts_init(struct nsm_hosts *h, unsigned max, unsigned max_addr)
 {
 	CDS_INIT_LIST_HEAD(&h->list);
 	for (unsigned i = 0; i < NSM_CHAINS; i++)
 		CDS_INIT_LIST_HEAD(&h->chain[i]);
-	h->count = 0;
+	for (unsigned i = 0; i < NSM_CHAINS; i++)
+		CDS_INIT_LIST_HEAD(&h->group[i]);
+	for (unsigned i = 0; i < NSM_PAUSES; i++)
+		CDS_INIT_LIST_HEAD(&h->due[i]);
+	h->all = (struct nsm_group){ .kind = NSM_OF_ALL };
+	CDS_INIT_LIST_HEAD(&h->all.spare);
 	h->max = max;
 	h->max_addr = max_addr;
-}
-
-static void drop(struct nsm_hosts *h, struct nsm_host *host)
-{
-	cds_list_del(&host->link);
-	cds_list_del(&host->near);
-	h->count--;
-	free(host);
 }
 
 void nsm_hosts_fini(struct nsm_hosts *h)
@@ -50,25 +31,15 @@ void nsm_hosts_fini(struct nsm_hosts *h)
 	struct nsm_host *host, *next;
 
 	cds_list_for_each_entry_safe(host, next, &h->list, link)
-		drop(h, host);
-}
-
-struct nsm_host *nsm_hosts_due(const struct nsm_hosts *h)
-{
-	struct nsm_host *host, *first = NULL;
-
-	cds_list_for_each_entry(host, &h->list, link)
-		if (host->untold && !host->telling &&
-		    host->due <= host->until &&
-		    (!first || host->due < first->due))
-			first = host;
-	return first;
+		nsm_hosts_drop(h, host);
 }
 
 void nsm_hosts_tidy(struct nsm_hosts *h, struct nsm_host *host)
 {
 	if (!host->monitored && !host->untold && !host->claims && !host->calls)
-		drop(h, host);
+		nsm_hosts_drop(h, host);
+	else
+		nsm_room_note(host);
 }
 
 bool nsm_name_ok(const char *name, size_t len)
@@ -101,12 +72,6 @@ bool nsm_addr_parse(const char *text, struct sockaddr_storage *out)
 	socket_unmap(out);
 	freeaddrinfo(list);
 	return true;
-}
-
-bool nsm_same_addr(const struct nsm_host *host, const struct sockaddr *addr)
-{
-	nsm_steps++;
-	return xprt_addr_same_host(nsm_addr(host), addr);
 }
 
 bool nsm_same_host(const struct nsm_host *host, const struct rpc_host *who)
@@ -195,54 +160,7 @@ bool nsm_state_is_newer(uint32_t state, uint32_t known)
 	return !state || !known || (int32_t)(state - known) > 0;
 }
 
-/* ---- room */
-
-/* Of the hosts that share a bound with @addr. */
-typedef bool shares_fn(const struct nsm_host *host,
-		       const struct sockaddr *addr);
-
-static bool in_network(const struct nsm_host *host,
-		       const struct sockaddr *addr)
-{
-	const struct in6_addr a = xprt_addr_host(nsm_addr(host));
-	const struct in6_addr b = xprt_addr_host(addr);
-
-	return !IN6_IS_ADDR_V4MAPPED(&b) && xprt_addr_same_network(&a, &b);
-}
-
-static bool in_site(const struct nsm_host *host, const struct sockaddr *addr)
-{
-	const struct in6_addr a = xprt_addr_host(nsm_addr(host));
-	const struct in6_addr b = xprt_addr_host(addr);
-
-	return !IN6_IS_ADDR_V4MAPPED(&b) && xprt_addr_same_site(&a, &b);
-}
-
-static bool is_any(const struct nsm_host *host, const struct sockaddr *addr)
-{
-	return true;
-}
-
-/* True if there are fewer than @max, or the oldest one that could not be told
- * makes room. */
-static bool make_host_room(struct nsm_hosts *h, const struct sockaddr *addr,
-			   shares_fn *shares, unsigned max)
-{
-	struct nsm_host *host, *oldest = NULL;
-	unsigned n = 0;
-
-	cds_list_for_each_entry(host, &h->list, link)
-		if (shares(host, addr)) {
-			n++;
-			if (!oldest && !host->monitored && !host->calls)
-				oldest = host;
-		}
-	if (n < max)
-		return true;
-	if (oldest)
-		drop(h, oldest);
-	return oldest;
-}
+/* ---- the list */
 
 static void set_addr(struct sockaddr_storage *to, const struct sockaddr *from)
 {
@@ -251,35 +169,39 @@ static void set_addr(struct sockaddr_storage *to, const struct sockaddr *from)
 	xprt_addr_set_port(to, 0);
 }
 
-/* @listed: it was on the list of the last server, which can be of a version
- * without bounds for networks; it must be told of our start in any case. */
+static struct nsm_host *make_host(const struct rpc_host *who, size_t size)
+{
+	struct nsm_host *host = calloc(1, sizeof(*host) + size);
+
+	if (!host)
+		return NULL;
+	memcpy(host->name, who->name, size);
+	set_addr(&host->addr, who->addr);
+	if (who->local)
+		set_addr(&host->local, who->local);
+	CDS_INIT_LIST_HEAD(&host->due_link);
+	for (unsigned i = 0; i < NSM_BOUNDS; i++)
+		CDS_INIT_LIST_HEAD(&host->in[i].spare);
+	return host;
+}
+
 static int add_host(struct nsm_hosts *h, const struct rpc_host *who,
 		    bool listed, struct nsm_host **out)
 {
 	size_t size = strlen(who->name) + 1;
 	struct nsm_host *host;
+	int err;
 
 	if (!nsm_name_ok(who->name, size - 1))
 		return -EINVAL;
-	if (!make_host_room(h, who->addr, nsm_same_addr, h->max_addr))
-		return -EDQUOT;
-	if (!listed &&
-	    (!make_host_room(h, who->addr, in_network,
-			     network_share(h->max)) ||
-	     !make_host_room(h, who->addr, in_site, site_share(h->max))))
-		return -EDQUOT;
-	if (!make_host_room(h, who->addr, is_any, h->max))
-		return -ENOSPC;
-	host = calloc(1, sizeof(*host) + size);
+	host = make_host(who, size);
 	if (!host)
 		return -ENOMEM;
-	memcpy(host->name, who->name, size);
-	set_addr(&host->addr, who->addr);
-	if (who->local)
-		set_addr(&host->local, who->local);
-	cds_list_add_tail(&host->link, &h->list);
-	cds_list_add_tail(&host->near, &h->chain[addr_chain(who->addr)]);
-	h->count++;
+	err = nsm_room_take(h, host, listed);
+	if (err) {
+		free(host);
+		return err;
+	}
 	*out = host;
 	return 0;
 }

@@ -19,6 +19,7 @@
 #ifndef GANNET_NSM_HOSTS_H
 #define GANNET_NSM_HOSTS_H
 
+#include <netinet/in.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <sys/socket.h>
@@ -32,6 +33,19 @@
 #define NSM_BOOT_MAX	64
 /* Only lock managers are called back. */
 #define NSM_USER_PROG	100021u
+
+/* The bounds that a host shares with others, beside that of its address. */
+enum nsm_bound { NSM_OF_ALL, NSM_OF_NETWORK, NSM_OF_SITE, NSM_BOUNDS };
+
+/* All hosts, or those of a network or a site: lives as long as they do. */
+struct nsm_group {
+	struct cds_list_head link;	/* in its bucket */
+	enum nsm_bound	 kind;
+	struct in6_addr	 addr;
+	unsigned	 count;
+	struct cds_list_head spare;	/* hosts that may go, the first one
+					 * first, and some that may not */
+};
 
 struct nsm_host {
 	struct cds_list_head link;
@@ -50,6 +64,11 @@ struct nsm_host {
 	uint32_t last_state;	/* the host's, as it last told us; 0: none */
 	unsigned tries;		/* to tell it, */
 	uint64_t due, until;	/* the next one, and the last; ms */
+	struct cds_list_head due_link;	/* with others of that pause */
+	struct {
+		struct nsm_group *of;	/* NULL: it shares none */
+		struct cds_list_head spare;
+	} in[NSM_BOUNDS];
 	/* A lock manager of this machine asked: it is called back. */
 	bool	 user;
 	uint32_t vers, proc;
@@ -63,11 +82,19 @@ static inline const struct sockaddr *nsm_addr(const struct nsm_host *host)
 }
 
 #define NSM_CHAINS	1024u
+/* The pauses before attempts to tell a host: the first one, doubled up to eight
+ * times, and no pause. */
+#define NSM_PAUSES	10u
+#define NSM_AT_ONCE	(NSM_PAUSES - 1)
 
 struct nsm_hosts {
 	struct cds_list_head list;	/* oldest first */
 	struct cds_list_head chain[NSM_CHAINS];	/* by address */
-	unsigned count;
+	struct cds_list_head group[NSM_CHAINS];	/* of networks and sites */
+	struct nsm_group all;
+	/* The hosts to be told after each pause: those that began it first come
+	 * first. */
+	struct cds_list_head due[NSM_PAUSES];
 	unsigned max, max_addr;		/* of them, and of one address; those
 					 * in a network of IPv6 (/64) have
 					 * three quarters of all, those in a
@@ -77,7 +104,7 @@ struct nsm_hosts {
 void nsm_hosts_init(struct nsm_hosts *h, unsigned max, unsigned max_addr);
 void nsm_hosts_fini(struct nsm_hosts *h);
 
-/* The hosts that this thread has compared with an address so far. */
+/* The hosts and groups that this thread has looked at so far. */
 extern _Thread_local uint64_t nsm_steps;
 /* Those with @addr are in this chain, by their near, oldest first, and few
  * others: strangers' notices make the server look there. */
@@ -117,14 +144,28 @@ bool nsm_state_is_newer(uint32_t state, uint32_t known);
  */
 int nsm_hosts_add(struct nsm_hosts *h, const struct rpc_host *who,
 		  struct nsm_host **out);
-/* Frees the host if nothing keeps it: it is not monitored, nor to be told, has
+/* A host is not monitored any more, or one of its calls has ended.  Frees it if
+ * nothing keeps it: it is not monitored, nor to be told, has
  * nothing to claim, and no call has it. */
 void nsm_hosts_tidy(struct nsm_hosts *h, struct nsm_host *host);
 
+/* room.c */
+/* Makes room for the host, and puts it on the list; or -errno as
+ * nsm_hosts_add().  @listed: it was on the list of the last server, which can
+ * be of a version without bounds for networks; it must be told of our start in
+ * any case. */
+int nsm_room_take(struct nsm_hosts *h, struct nsm_host *host, bool listed);
+/* The host leaves the list, and is freed. */
+void nsm_hosts_drop(struct nsm_hosts *h, struct nsm_host *host);
+/* The host has changed, and may be one of those that make room. */
+void nsm_room_note(struct nsm_host *host);
+/* The host is to be told of our start at @ms, after the pause @pause. */
+void nsm_hosts_tell_at(struct nsm_hosts *h, struct nsm_host *host,
+		       uint64_t ms, unsigned pause);
 /* The host whose turn it is to be told of our start: the one that has waited
  * longest, so that those that don't answer keep no other from it.  NULL: none,
  * but for those that a call is on its way to. */
-struct nsm_host *nsm_hosts_due(const struct nsm_hosts *h);
+struct nsm_host *nsm_hosts_due(struct nsm_hosts *h);
 
 /* The file's first lines. */
 struct nsm_head {

@@ -121,7 +121,8 @@ static void begin_telling(struct nsm *n, bool machine)
 			continue;
 		host->untold = true;
 		host->tries = 0;
-		host->due = 0;
+		if (!host->telling)
+			nsm_hosts_tell_at(&n->hosts, host, 0, NSM_AT_ONCE);
 		host->until = clock_ms() + n->config.tell_ms;
 	}
 }

@@ -28,6 +28,7 @@ static void note_last_state(struct nsm *n, struct nsm_host *host)
 static int nsm_join(struct nsm *n, const struct rpc_host *who,
 		    const struct nsm_host *user, struct nsm_host **out)
 {
+	uint64_t now = clock_ms();
 	struct nsm_host *host;
 	int err;
 
@@ -44,8 +45,9 @@ static int nsm_join(struct nsm *n, const struct rpc_host *who,
 	host->monitored = true;
 	/* The host speaks to us: this is the time to tell it of our start. */
 	if (host->untold) {
-		host->due = clock_ms();
-		host->until = MAX(host->until, host->due);
+		host->until = MAX(host->until, now);
+		if (!host->telling)
+			nsm_hosts_tell_at(&n->hosts, host, now, NSM_AT_ONCE);
 	}
 	if (user) {
 		host->user = true;

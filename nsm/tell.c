@@ -30,23 +30,30 @@ STAT(nsm_strangers, "restart notices of hosts without locks here");
 
 /* ---- ours */
 
+/* With the lock held. */
+static void tell_after(struct nsm *n, struct nsm_host *host, unsigned pause)
+{
+	uint64_t ms = MIN((uint64_t)n->config.first_ms << pause,
+			  n->config.retry_ms);
+
+	nsm_hosts_tell_at(&n->hosts, host, clock_ms() + ms, pause);
+}
+
 static void was_told(void *arg, int err, struct xdr_in *results)
 {
 	struct nsm_waiter *w = arg;
 	struct nsm_host *host = w->host;
 	struct nsm *n = w->nsm;
-	uint32_t wait;
+	unsigned pause = 0;
 
 	mutex_lock(&n->lock);
 	host->telling = false;
 	n->telling--;
 	if (err) {
 		stat_inc(nsm_tell_failed);
-		wait = n->config.first_ms;
 		if (clock_ms() >= n->claims_end)
-			wait <<= MIN(host->tries, 8u);
-		wait = MIN(wait, n->config.retry_ms);
-		host->due = clock_ms() + wait;
+			pause = MIN(host->tries, NSM_AT_ONCE - 1);
+		tell_after(n, host, pause);
 		host->tries++;
 	} else {
 		stat_inc(nsm_told);
@@ -74,7 +81,7 @@ static void tell_host(struct nsm *n, struct nsm_host *host)
 	uint8_t args[NSM_NAME_MAX + 16];
 	struct xdr_out x;
 
-	host->due = clock_ms() + n->config.first_ms;
+	tell_after(n, host, 0);
 	if (!w)
 		return;
 	*w = (struct nsm_waiter){ .nsm = n, .host = host };

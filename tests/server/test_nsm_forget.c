@@ -132,7 +132,7 @@ TEST(callers_that_go_are_not_called_back_and_leave_no_host)
 	ck_assert(!nsm_forget(nsm, &stays));
 	ck_assert_uint_eq(ended, 1);
 	mutex_lock(&nsm->lock);
-	ck_assert_uint_eq(nsm->hosts.count, 1);
+	ck_assert_uint_eq(nsm->hosts.all.count, 1);
 	mutex_unlock(&nsm->lock);
 }
 

@@ -67,7 +67,7 @@ TEST(the_text_is_read_as_it_was_written)
 {
 	ck_assert_uint_eq(parse(all, strlen(all)), 0);
 	ck_assert_uint_eq(head.state, 901);
-	ck_assert_uint_eq(hosts.count, 7);
+	ck_assert_uint_eq(hosts.all.count, 7);
 	ck_assert_str_eq(print(), all);
 }
 
@@ -81,7 +81,7 @@ TEST(a_host_that_may_claim_its_locks_stays_on_the_list)
 	ck_assert_ptr_nonnull(strstr(print(), "tell 192.0.2.1 c1\n"));
 	host->claims = false;
 	nsm_hosts_tidy(&hosts, host);
-	ck_assert_uint_eq(hosts.count, 0);
+	ck_assert_uint_eq(hosts.all.count, 0);
 }
 
 TEST(a_network_of_ipv6_has_three_quarters_of_the_list)
@@ -100,8 +100,9 @@ TEST(a_network_of_ipv6_has_three_quarters_of_the_list)
 	/* An address that no host has now, which could not be notified. */
 	host->monitored = false;
 	host->untold = true;
+	nsm_hosts_tidy(&hosts, host);
 	ck_assert_int_eq(add("c1", "2001:db8::7:1", &other), 0);
-	ck_assert_uint_eq(hosts.count, 8);
+	ck_assert_uint_eq(hosts.all.count, 8);
 }
 
 TEST(a_site_of_ipv6_has_seven_eighths_of_the_list)
@@ -154,7 +155,7 @@ TEST(text_that_was_cut_off_keeps_its_whole_lines)
 		for (size_t i = 0; i < len; i++)
 			lines += all[i] == '\n';
 		ck_assert_uint_eq(n, len && all[len - 1] != '\n');
-		ck_assert_uint_eq(hosts.count, lines > 2 ? lines - 2 : 0);
+		ck_assert_uint_eq(hosts.all.count, lines > 2 ? lines - 2 : 0);
 	}
 }
 
@@ -168,7 +169,7 @@ TEST(malformed_lines_are_left_out)
 		"host 192.0.2.1 c1\nhost 192.0.2.1 c1\n";
 
 	ck_assert_uint_eq(parse(text, strlen(text)), 11);
-	ck_assert_uint_eq(hosts.count, 1);
+	ck_assert_uint_eq(hosts.all.count, 1);
 	ck_assert_uint_eq(head.state, 0);
 }
 
@@ -203,6 +204,7 @@ TEST(hosts_are_bounded_for_an_address_and_in_all)
 	/* A host that could not be told of our start makes room. */
 	first->monitored = false;
 	first->untold = true;
+	nsm_hosts_tidy(&hosts, first);
 	ck_assert_int_eq(add("c", "192.0.2.1", &host), 0);
 	host->monitored = true;
 	ck_assert_int_eq(add("d", "192.0.2.1", &host), -EDQUOT);
@@ -224,15 +226,16 @@ TEST(the_host_that_waited_longest_is_told_first)
 		ck_assert_int_eq(add("h", addr[i], &host[i]), 0);
 		host[i]->untold = true;
 		host[i]->until = 100;
+		nsm_hosts_tell_at(&hosts, host[i], 0, NSM_AT_ONCE);
 	}
 	ck_assert_ptr_eq(nsm_hosts_due(&hosts), host[0]);
 	/* It did not answer: the others come before its next attempt. */
-	host[0]->due = 7;
+	nsm_hosts_tell_at(&hosts, host[0], 7, 1);
 	ck_assert_ptr_eq(nsm_hosts_due(&hosts), host[1]);
-	host[1]->due = 9;
+	nsm_hosts_tell_at(&hosts, host[1], 9, 0);
 	host[2]->telling = true;
 	ck_assert_ptr_eq(nsm_hosts_due(&hosts), host[0]);
-	host[0]->due = 101;
+	nsm_hosts_tell_at(&hosts, host[0], 101, 2);
 	ck_assert_ptr_eq(nsm_hosts_due(&hosts), host[1]);
 	host[1]->untold = false;
 	ck_assert_ptr_null(nsm_hosts_due(&hosts));
@@ -371,4 +374,76 @@ TEST(a_notice_is_compared_with_hosts_of_its_address_alone)
 					   (struct sockaddr *)&ss));
 	/* By chance a chain has 2, and more than 32 never. */
 	ck_assert_uint_le(nsm_steps, 3 * 32);
+}
+
+#define MANY	3000u
+/* Of hosts in one chain, by chance, and of lists for pauses. */
+#define FEW	64u
+
+/* Adds the host @i of @network, that has locks. */
+static int add_to(unsigned network, unsigned i, struct nsm_host **out)
+{
+	char addr[40];
+	int err;
+
+	snprintf(addr, sizeof(addr), "2001:db8:0:%x::%x:%x", network, i / 9999,
+		 i % 9999 + 1);
+	err = add("c1", addr, out);
+	if (err == 0)
+		(*out)->monitored = true;
+	return err;
+}
+
+/* A client chooses its name and, in its network, its address. */
+TEST(a_host_joins_a_list_that_is_full_or_not_at_the_same_cost)
+{
+	struct nsm_host *host, *old = NULL;
+
+	nsm_hosts_init(&hosts, 2 * MANY, 64);
+	for (unsigned i = 0; i < MANY; i++) {
+		nsm_steps = 0;
+		ck_assert_int_eq(add_to(1, i, &host), 0);
+		ck_assert_uint_le(nsm_steps, FEW);
+		old = old ? old : host;
+	}
+	/* The network has its part.  The first search meets those that were
+	 * not monitored yet when they came. */
+	hosts.max = MANY;
+	ck_assert_int_eq(add_to(1, MANY, &host), -EDQUOT);
+	for (unsigned i = 1; i < MANY; i++) {
+		nsm_steps = 0;
+		ck_assert_int_eq(add_to(1, MANY + i, &host), -EDQUOT);
+		ck_assert_int_eq(add_to(2, i, &host), -EDQUOT);
+		ck_assert_int_eq(add("c1", "192.0.2.1", &host), -ENOSPC);
+		ck_assert_uint_le(nsm_steps, FEW);
+	}
+	/* One that leaves, and could not be told, makes room. */
+	old->monitored = false;
+	old->untold = true;
+	nsm_hosts_tidy(&hosts, old);
+	hosts.max = 2 * MANY;
+	nsm_steps = 0;
+	ck_assert_int_eq(add_to(1, MANY, &host), 0);
+	ck_assert_uint_le(nsm_steps, FEW);
+}
+
+TEST(the_next_host_to_be_told_is_found_among_many)
+{
+	struct nsm_host *host;
+
+	nsm_hosts_init(&hosts, 2 * MANY, 64);
+	for (unsigned i = 0; i < MANY; i++) {
+		ck_assert_int_eq(add_to(1, i, &host), 0);
+		host->untold = true;
+		host->until = MANY;
+		nsm_hosts_tell_at(&hosts, host, 1 + i, i % NSM_PAUSES);
+	}
+	for (unsigned i = 0; i < MANY; i++) {
+		nsm_steps = 0;
+		host = nsm_hosts_due(&hosts);
+		ck_assert_uint_eq(host->due, 1 + i);
+		host->telling = true;
+		ck_assert_uint_le(nsm_steps, FEW);
+	}
+	ck_assert_ptr_null(nsm_hosts_due(&hosts));
 }

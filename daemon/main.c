@@ -133,7 +133,7 @@ static bool write_pid(const char *path)
 /*
  * The kernel keeps a process with a thread that hangs in it, and its
  * descriptors, until the call ends.  Release the state directory here, so that
- * another server can start all the same; none of our threads uses it any more.
+ * another server can start all the same; none of our threads uses it now.
  */
 static void give_up_threads(int sig)
 {
@@ -375,7 +375,7 @@ static int run_daemon(const struct options *o, int parent)
 	return status;
 }
 
-/* As the start would, but for signals and threads. */
+/* As the start would, without signals and threads. */
 static int run_check(const struct options *o)
 {
 	struct backends *backends = load_backends(o);

@@ -40,7 +40,7 @@ struct child {
 /* Reads the file in @t's state directory.  0, or -errno, which was logged if
  * it is the file's. */
 int  children_create(struct export_table *t, struct children **out);
-/* Closes all.  No calls come any more. */
+/* Closes all.  No call comes now. */
 void children_destroy(struct children *c);
 /* Takes in the entries of @set that have a mountpoint: before @set becomes the
  * current one.  0, or -errno and perhaps *@err.  Waits for RCU. */

@@ -43,13 +43,13 @@ uint32_t children_now(void);		/* in seconds */
 void children_free(struct children *c);
 /* Under the lock: the one of @top that is open at @path, or NULL. */
 struct child *child_at(struct children *c, uint32_t top, const char *path);
-/* Under the lock, or while nobody else knows @c: a new child, or NULL. */
+/* Under the lock, or while no other thread knows @c: a new child, or NULL. */
 struct child *child_add(struct children *c, uint32_t id, uint32_t top);
 /* Under the lock: takes @child's export, to be put. */
 void child_close(struct child *child, struct closing *closing);
 /* Under the lock: ends an opening of which no child came. */
 void opening_close(struct opening **at, struct closing *closing);
-/* Without the lock: puts what was taken, when no poller uses it any more. */
+/* Without the lock: puts what was taken, when no poller uses it. */
 void closing_end(struct closing *closing);
 
 #endif

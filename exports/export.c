@@ -16,7 +16,7 @@
 
 /* A reload waits so long for all file systems together. */
 #define PATIENCE_S	5
-/* A mount that failed when nobody waited for it is tried again after it. */
+/* A mount that failed without a waiting thread is tried again after it. */
 #define RETRY_S		5
 
 /* A file system below an export without a call is closed after this time. */

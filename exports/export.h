@@ -54,7 +54,7 @@ struct export_tree {
 	uint32_t	 top;		/* that of the export whose rules it
 					 * has: another than its own if it is a
 					 * file system below that one */
-	struct vfs_fs	*fs;		/* of those that are found */
+	struct vfs_fs	*fs;		/* of trees that are found */
 	/* clock_ms() at which it was mounted, if its publisher did not wait
 	 * for that any more; else 0. */
 	uint64_t	 late_ms;
@@ -172,7 +172,7 @@ int export_borrow(struct export_table *t, uint32_t id,
 /*
  * export_find() on a worker: looks up the names of @peer, and opens the file
  * system below an export that @id is of, for which it waits a little.
- * -ESTALE also: that is not there any more.
+ * -ESTALE also: that has gone.
  */
 int export_reach(struct export_table *t, uint32_t id,
 		 const struct sockaddr *peer, bool any_port,

@@ -134,7 +134,7 @@ struct children;
 int  peers_create(struct memo **out);
 /*
  * In an RCU section: the bits of @a under the snapshot @serial, one for
- * each of set->names; NULL: not known (any more).
+ * each of set->names; NULL: not known now.
  */
 const uint64_t *peers_find(struct memo *p, const struct addr *a,
 			   unsigned serial);

@@ -32,7 +32,7 @@ int groups_create(struct groups_table **out)
 	return *out ? 0 : -ENOMEM;
 }
 
-/* No call runs any more. */
+/* No call runs now. */
 void groups_destroy(struct groups_table *t)
 {
 	for (unsigned i = 0; i < SLOTS; i++)

@@ -151,7 +151,7 @@ static uint32_t get_id(const struct export_opts *opts,
 		((const char *)opts + row->offset);
 }
 
-/* Options that a flavor has of its own, behind a sec= that names it. */
+/* Options of one flavor, behind a sec= that names it. */
 static bool is_of_flavor(const struct option_row *row)
 {
 	return row->offset == offsetof(struct export_opts, rw) ||
@@ -486,7 +486,7 @@ static bool is_synonym(unsigned i)
 	return false;
 }
 
-/* Those that are a limit. */
+/* The kinds that are a limit. */
 static void print_rates(const struct rates *r, const char *before, FILE *out)
 {
 	char text[24];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The text of exports(5) to a snapshot.  Pure but for messages.
+ * The text of exports(5) to a snapshot.  Pure except for messages.
  *
  *	PATH [-OPTIONS] [CLIENT[(OPTIONS)]]...
  */

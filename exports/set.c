@@ -148,7 +148,7 @@ int export_set_append(struct export_set *set, const struct export *e,
 	return 0;
 }
 
-/* Behind those of its kind, before those that have less precedence. */
+/* Behind its kind, before kinds of less precedence. */
 int export_add_client(struct export *e, const struct client *c)
 {
 	struct client *clients;

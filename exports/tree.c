@@ -164,7 +164,7 @@ static struct tree *elder_of(const struct tree *tree)
 	return NULL;
 }
 
-/* Under the lock: @tree is no elder to others any more. */
+/* Under the lock: @tree is no longer an elder to others. */
 static void wake_younger(const struct tree *tree)
 {
 	for (struct tree *x = tree->table->trees; x; x = x->next)

@@ -78,7 +78,7 @@ json_t *outcome_json(const struct outcome *o);
  *
  * A command that may take long gives its connection to another thread, which
  * answers when the command is done.  A command may also send bytes of its own
- * after its result, by a thread of its own.
+ * after its result, by a separate thread.
  *
  * One thread serves up to 64 connections at once, and gives each a few seconds.
  * When there are more, the user that has most loses its oldest.  By the mode of
@@ -106,8 +106,7 @@ struct control_command {
 	int kind;		/* for @later, which serves several commands */
 };
 
-/* Of the request, borrowed until the call ends; either may be NULL. */
-const char *control_call_argument(const struct control_call *call);
+/* Of the request, borrowed until the call ends, or NULL. */
 const json_t *control_call_options(const struct control_call *call);
 /* Answers with @result, which it takes, or if that is NULL with @error; without
  * both not at all.  Takes @call.  Any thread; waits two seconds at most. */
@@ -199,7 +198,7 @@ struct rules {
 struct rules rules_of(struct export_table *t);
 void rules_free(struct rules *r);
 /* Tells @out, or the log alone for NULL, which rules of @t are new since @old,
- * and which are no more. */
+ * and which have gone. */
 void rules_tell(const struct rules *old, struct export_table *t,
 		struct outcome *out);
 

@@ -64,7 +64,6 @@ static gid_t group;
 struct control_call {
 	int		 fd;
 	json_t		*request;
-	const char	*argument;	/* in the request */
 	const json_t	*options;	/* in the request, or NULL */
 };
 
@@ -93,8 +92,7 @@ static json_t *control_give(struct control *c, struct request *r,
 
 	if (!call)
 		return answer_error("out of memory");
-	*call = (struct control_call){ p->fd, r->whole, r->argument,
-				       r->options };
+	*call = (struct control_call){ p->fd, r->whole, r->options };
 	r->whole = NULL;
 	p->fd = -1;
 	command->later(c->arg, call, command->kind);
@@ -188,11 +186,6 @@ static void send_late(int fd, const json_t *reply)
 	free(text);
 }
 
-const char *control_call_argument(const struct control_call *call)
-{
-	return call->argument;
-}
-
 const json_t *control_call_options(const struct control_call *call)
 {
 	return call->options;
@@ -270,7 +263,7 @@ static void peer_read(struct control *c, struct peer *p)
 		peer_answer(c, p, end ? (size_t)(end - p->text) : 0);
 }
 
-/* False: no more of the answer can be sent, or all of it was. */
+/* False: the answer was sent, or its rest can't be. */
 static bool peer_send(struct peer *p)
 {
 	ssize_t n;

@@ -102,7 +102,7 @@ static const char *const allowed[] = {
 	"epoll_create", "epoll_create1", "epoll_ctl", "epoll_wait",
 	"epoll_pwait", "epoll_pwait2", "poll", "ppoll", "ppoll_time64",
 	"select", "_newselect", "pselect6", "pselect6_time64",
-	/* network; "socket" has rules of its own */
+	/* network; "socket" has separate rules */
 	"socketpair", "socketcall", "bind", "listen", "accept", "accept4",
 	"connect", "getsockname", "getpeername", "setsockopt", "getsockopt",
 	"shutdown", "send", "sendto", "sendmsg", "sendmmsg", "recv",

@@ -71,11 +71,6 @@ void confine_capabilities_to(uint64_t wanted)
 		log_warn("capset: %s", strerror(errno));
 }
 
-void confine_capabilities(void)
-{
-	confine_capabilities_to(serving);
-}
-
 /* ---- Landlock.  From linux/landlock.h, which can be older than the kernel */
 
 struct ruleset {
@@ -117,7 +112,7 @@ int confine(enum confine_calls calls)
 {
 	int err;
 
-	confine_capabilities();
+	confine_capabilities_to(serving);
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0) {
 		err = -errno;
 		log_err("cannot renounce new privileges: %s", strerror(-err));

@@ -27,9 +27,8 @@ enum confine_calls {
 int confine(enum confine_calls calls);
 
 /* The parts of confine(), for tests and the helper. */
-void confine_capabilities(void);
 int confine_system_calls(enum confine_calls calls);
-/* Gives up all capabilities but those of @wanted, a bit each, for good. */
+/* Keeps the capabilities in @wanted alone, a bit each, for good. */
 void confine_capabilities_to(uint64_t wanted);
 /* The number of a system call, which libseccomp may be too old for; or
  * __NR_SCMP_ERROR. */

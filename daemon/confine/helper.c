@@ -106,7 +106,7 @@ static int filter(enum helper_task task, enum confine_calls calls)
 		"recvmsg", "sendmsg", "socketcall", "close", "exit_group",
 		"fstat", "fstat64", "newfstatat", "fstatat64", "statx",
 	};
-	/* A sanitizer makes calls of its own. */
+	/* A sanitizer makes other calls. */
 	bool logs = calls == CONFINE_LOG || SANITIZED;
 	scmp_filter_ctx f;
 	int err;
@@ -189,7 +189,7 @@ void helper_start(enum confine_calls calls)
 {
 	if (!has_capability())
 		return;
-	/* Nobody waits for them: wait4() is not allowed later. */
+	/* No thread waits for them: wait4() is not allowed later. */
 	signal(SIGCHLD, SIG_IGN);
 	for (int task = 0; task < HELPER_TASKS; task++)
 		for (unsigned i = 0; i < helpers_of[task]; i++)

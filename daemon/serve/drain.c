@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* drain - takes no more calls, for the end or until gannetctl(8) resumes. */
+/* drain - stops accepting calls, for the end or until gannetctl(8) resumes. */
 #include "daemon/serve/drain.h"
 
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * drain - takes no more calls, for the end or until gannetctl(8) resumes.
+ * drain - stops accepting calls, for the end or until gannetctl(8) resumes.
  *
  * The listeners are closed and rpcbind is told; calls in progress are answered,
  * and each connection is closed when it has none.

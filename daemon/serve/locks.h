@@ -30,7 +30,7 @@ void locks_listen(struct locks *l, const struct options *o,
 		  const struct sockaddr_storage *local);
 /* Waits for their end. */
 void locks_unlisten(struct locks *l);
-/* No call runs any more: makes no more calls, and ends the threads. */
+/* No call runs now: makes no calls from now on, and ends the threads. */
 void locks_stop(struct locks *l);
 /* The programs are gone. */
 void locks_free(struct locks *l);

@@ -95,7 +95,7 @@ struct shares {
 
 /* 0 or -ENOMEM; shares_fini() also then. */
 int  shares_init(struct shares *s, unsigned threads);
-/* Frees all shares.  No call runs any more; the RPC server is still there. */
+/* Frees all shares.  No call runs now; the RPC server is still there. */
 void shares_clear(struct shares *s);
 /* The exports are gone. */
 void shares_fini(struct shares *s);

@@ -152,7 +152,7 @@ static int add_listener(struct server *s, const struct listener *what,
 	return err;
 }
 
-/* Listens at the port that @row has of its own, if this process may. */
+/* Listens at the separate port of @row, if this process may. */
 static void listen_for_one(struct server *s, const struct program_row *row,
 			   const struct rpc_program *prog)
 {
@@ -542,7 +542,7 @@ void server_stop(struct server *s)
 
 		l->ops->free(l);
 	}
-	locks_unlisten(&s->locks);	/* no call runs any more */
+	locks_unlisten(&s->locks);	/* no call runs now */
 	for (unsigned i = 0; i < PROGRAMS_MAX; i++)
 		if (s->programs[i] && program_rows[i]->stop)
 			program_rows[i]->stop(s->programs[i]);

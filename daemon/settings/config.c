@@ -60,7 +60,7 @@ static bool check_section(struct config_file *f, const char *text)
 	return !f->failed;
 }
 
-/* A line as it is, but for the space before it: libinih takes an indented line
+/* A line without the space before it: libinih takes an indented line
  * as more of the value above it. */
 static char *read_line(char *out, int size, void *arg)
 {

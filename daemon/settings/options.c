@@ -40,7 +40,7 @@ static void print_option(const char *name, const char *arg, const char *help)
 
 	snprintf(left, sizeof(left), "--%s%s%s", name, arg ? " " : "",
 		 arg ? : "");
-	if (strlen(left) > 22) {	/* a line of its own */
+	if (strlen(left) > 22) {	/* a separate line */
 		printf("  %s\n", left);
 		left[0] = '\0';
 	}

@@ -75,7 +75,7 @@ struct options {
 	unsigned	  log_level;	/* enum log_level */
 	unsigned	  log_to;	/* enum log_target */
 	const char	 *audit;	/* see gannetd(8); NULL: off */
-	const char	 *audit_procs;	/* NULL: those that change something */
+	const char	 *audit_procs;	/* NULL: "changes" */
 	const struct option_texts *audit_exports;
 	unsigned	  audit_interval;	/* seconds */
 	char		 *own_state_dir;	/* @state_dir, if made here */
@@ -104,7 +104,7 @@ void options_fini(struct options *o);
  * @text is no address. */
 bool options_address(const char *text, struct sockaddr_storage *out);
 
-/* The port of "on" and of addresses without one: nobody's at IANA, and outside
+/* The port of "on" and of addresses without one: unassigned at IANA, outside
  * of 9100 to 9999, which Prometheus' exporters share out. */
 #define METRICS_PORT	20490
 /*

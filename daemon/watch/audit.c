@@ -36,7 +36,7 @@ STAT(audit_dropped, "calls not recorded for the audit: its ring was full");
 STAT(audit_write_errors, "failed attempts to write the audit");
 
 #define RING		(4u << 20)
-/* Lines are written when there are so many bytes, or no more records. */
+/* Lines are written after so many bytes, or when the ring is empty. */
 #define BATCH		(64u << 10)
 /* Between two looks for records, when there were none; and between two attempts
  * to write. */
@@ -327,7 +327,7 @@ static void make_lines(struct audit *a)
 		append_line(a, audit_dropped_line(clock_wall_ns(), dropped));
 }
 
-/* The sink took no more. */
+/* The sink is full. */
 static void fail_write(struct audit *a, int err)
 {
 	stat_inc(audit_write_errors);

@@ -59,7 +59,7 @@ void audit_destroy(struct audit *a);
 
 /* ---- audit_procs.c: names of procedures that the audit can note.  Pure. */
 
-/* Those that change names or attributes: bits of rpc/audit.h. */
+/* The procedures that change names or attributes: bits of rpc/audit.h. */
 uint64_t audit_procs_changes(void);
 /* Sets *@procs to the bits of names with commas between; "changes" and "all"
  * stand for several.  False: a name is wrong. */

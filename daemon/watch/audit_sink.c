@@ -33,7 +33,7 @@ int audit_sink_open(const char *value, struct audit_sink *sink)
 	s.name = strdup(value ? value : "off");
 	if (!s.name)
 		return -ENOMEM;
-	/* A pipe that nobody reads must not hang its writer. */
+	/* A pipe without a reader must not hang its writer. */
 	if (s.kind == AUDIT_FILE)
 		s.fd = open(value, O_WRONLY | O_APPEND | O_CREAT | O_NOCTTY |
 			    O_NONBLOCK | O_CLOEXEC, 0640);

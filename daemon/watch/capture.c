@@ -18,7 +18,7 @@ STAT(capture_messages, "messages captured for gannetctl");
 STAT(capture_dropped, "messages not captured: gannetctl took them too slowly");
 
 #define RING		(32u << 20)
-/* Packets are sent when there are so many bytes, or no more messages. */
+/* Packets are sent after so many bytes, or when the ring is empty. */
 #define BATCH		(256u << 10)
 #define BUFFER		(BATCH + MSG_MAX_LEN + \
 			 CAPTURE_EXTRA(MSG_MAX_LEN) + CAPTURE_FRAME)

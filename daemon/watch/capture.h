@@ -40,7 +40,7 @@ void capture_destroy(struct capture *c);
  */
 json_t *capture_open(struct capture *c, const json_t *options,
 		     const char **wrong);
-/* Starts it, with @fd, which it takes; -1: nobody is there any more. */
+/* Starts it, with @fd, which it takes; -1: the client has gone. */
 void capture_start(struct capture *c, int fd);
 
 #endif

@@ -40,7 +40,7 @@ uint8_t capture_via(const char *name);
 /* The most bytes of a message that is not stored whole.  They are in its first
  * packet then, which is not whole either: so tools don't wait for the rest. */
 #define CAPTURE_CUT	(CAPTURE_SEGMENT - 8u)
-/* The bytes of a message's packets, at most, but for the message's own. */
+/* The bytes of a message's packets, at most, without the message. */
 #define CAPTURE_EXTRA(stored) \
 	((size_t)((stored) / CAPTURE_SEGMENT + 2) * \
 	 (PCAPNG_PACKET_EXTRA + 40 + 20 + 4 + 4))

@@ -8,7 +8,7 @@
 
 #include "lib/util.h"
 
-/* Of clients and exports that have no name of their own. */
+/* Of clients and exports without a name. */
 #define OTHER	"other"
 
 /* Powers of four, from 16 us to 4 s. */

@@ -39,7 +39,7 @@ void metrics_clients_destroy(struct metrics_clients *t);
 void metrics_clients_update(struct metrics_clients *t,
 			    const struct metrics_client *clients, unsigned n,
 			    const uint64_t others[CLIENT_NUMBERS]);
-/* The numbers to tell of the client @i, or NULL: there are no more. */
+/* The numbers to tell of the client @i, or NULL: @i is behind the last. */
 const struct metrics_client *metrics_clients_named(
 	const struct metrics_clients *t, unsigned i);
 /* ... and of all others together. */

@@ -70,7 +70,7 @@ struct metrics_row_family {
 	const char *name;
 	const char *unit;	/* or NULL */
 	const char *help;
-	const char *labels[METRICS_ROW_LABELS];	/* names; NULL: no more */
+	const char *labels[METRICS_ROW_LABELS];	/* names, then NULL */
 	const struct metrics_row {
 		const char *counter;	/* ends in '_': all that begin so */
 		/* NULL for those: the rest of the counter's name. */

@@ -54,7 +54,7 @@ static const char *hash_of(const char *element, char out[HASH_TEXT])
 	return out;
 }
 
-/* Nothing runs or is loaded but for what the page itself has. */
+/* Only what the page itself contains runs or is loaded. */
 static void make_policy(struct pages *p)
 {
 	char script[HASH_TEXT], style[HASH_TEXT];

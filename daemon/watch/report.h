@@ -34,11 +34,12 @@ struct report {
 	const struct rpcrdma_budget *budget;
 	uint64_t		 started;	/* CLOCK_MONOTONIC ns */
 	uint64_t		 born;		/* CLOCK_REALTIME ns */
-	/* The listener @i and its name; NULL: there are no more. */
+	/* The listener @i and its name; NULL: @i is behind the
+	 * last. */
 	struct xprt_listener	*(*listener)(void *server, unsigned i,
 					     const char **name);
-	/* The program @i that is served, and its row; NULL: there are no
-	 * more. */
+	/* The program @i that is served, and its row; NULL: @i is
+	 * behind the last. */
 	struct rpc_program	*(*program)(void *server, unsigned i,
 					    const struct program_row **row);
 	/* Registers the listeners with rpcbind, or unregisters them; with

@@ -4,7 +4,7 @@
  * comes: a capture, or a trace.
  *
  * Operation: a stream begins as a request of the control socket, and goes on
- * over its connection, on a thread of its own.  It ends at a limit, when
+ * over its connection, on a separate thread.  It ends at a limit, when
  * gannetctl shuts its side of the connection down, and with the server; then
  * gannetctl gets what is there, for seconds.  A kind of stream has one at a
  * time.
@@ -30,7 +30,7 @@ struct stream_kind {
 	/* Sends what there is, or sets s->full at a limit.  False: there was
 	 * nothing. */
 	bool (*take)(struct stream *s);
-	/* No call is seen any more. */
+	/* The tap has been removed. */
 	void (*leave)(struct stream *s);
 	/* Sends the last bytes, and tells the log. */
 	void (*end)(struct stream *s);
@@ -45,7 +45,7 @@ struct stream {
 	uint64_t	 duration;	/* ns */
 	/* The stream's thread. */
 	bool		 full;		/* a limit is reached */
-	bool		 broken;	/* nobody reads any more */
+	bool		 broken;	/* the reader has gone */
 	uint64_t	 sent;		/* bytes */
 	/* stream.c's */
 	int		 fd;
@@ -64,7 +64,7 @@ int stream_init(struct stream *s, const struct stream_kind *kind);
 void stream_fini(struct stream *s);
 /* True: there is none, and one may be made.  The control thread. */
 bool stream_ready(struct stream *s);
-/* Starts it, with @fd, which it takes; -1: nobody is there any more.  The
+/* Starts it, with @fd, which it takes; -1: the client has gone.  The
  * control thread. */
 void stream_start(struct stream *s, int fd);
 /* Sends @len bytes; for as long as that takes, unless the end has come.  The

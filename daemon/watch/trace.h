@@ -39,7 +39,7 @@ void trace_destroy(struct trace *t);
  */
 json_t *trace_open(struct trace *t, const json_t *options,
 		   const char **wrong);
-/* Starts it, with @fd, which it takes; -1: nobody is there any more. */
+/* Starts it, with @fd, which it takes; -1: the client has gone. */
 void trace_start(struct trace *t, int fd);
 
 #endif

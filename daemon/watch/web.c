@@ -211,7 +211,7 @@ static int web_timeout(struct web *w)
 	MHD_UNSIGNED_LONG_LONG ms;
 	int most = cds_list_empty(&w->conns) ? -1 : 1000;
 
-	/* If they were too many, it accepts no more before the next run. */
+	/* If they were too many, it accepts others only in the next run. */
 	if (w->closed)
 		return 0;
 	if (MHD_get_timeout(w->mhd, &ms) == MHD_YES &&

@@ -3,7 +3,7 @@
  * web - a few pages over HTTP, by libmicrohttpd: metrics, the status page and
  * the state for probes.
  *
- * One thread of its own answers GET and HEAD.  A connection has one request; it
+ * One thread answers GET and HEAD.  A connection has one request; it
  * is closed after some seconds, answered or not, and so many may wait.  A
  * server at a loopback address answers only if it is asked for by an address or
  * as "localhost": otherwise a page of the Web, whose name leads to this machine

@@ -133,10 +133,12 @@ static void drop_hosts(struct nlm *nlm, const struct nlm_who *who,
 	bool late = false;
 
 	mutex_lock(&nlm->lock);
-	while (!nlm->stops && (h = nlm_host_next(&nlm->table, who, h)))
+	/* Without a name, it is not known which host has restarted. */
+	while (who->name && !nlm->stops &&
+	       (h = nlm_host_next(&nlm->table, who, h)))
 		late |= !drop_host(nlm, h, state);
 	if (!late)
-		nlm_table_ended(&nlm->table, &who->addr, state);
+		nlm_table_ended(&nlm->table, who, state);
 	mutex_unlock(&nlm->lock);
 }
 
@@ -145,7 +147,7 @@ void nlm_restarted(struct rpc_program *prog, const char *name,
 {
 	const struct nlm_who who = {
 		.addr = xprt_addr_host(addr), .name = (const uint8_t *)name,
-		.name_len = (uint32_t)strlen(name),
+		.name_len = name ? (uint32_t)strlen(name) : 0,
 	};
 	drop_hosts(prog->ctx, &who, state);
 }
@@ -169,7 +171,7 @@ void nlm_release(struct rpc_program *prog, const struct in6_addr *addr,
 		ended->shares += h->n[NLM_SHARES];
 		drop_owners(nlm, h, 0);
 	}
-	nlm_table_ended(&nlm->table, addr, 0);
+	nlm_table_ended(&nlm->table, &who, 0);
 	mutex_unlock(&nlm->lock);
 	stat_add(nlm_released, ended->locks);
 }

@@ -92,8 +92,9 @@ void nlm_stop(struct rpc_program *prog);
 void nlm_destroy(struct rpc_program *prog);
 /* The host @name at @addr has restarted, and its status monitor is in @state
  * now: its locks and waiters of before end, at whichever address of the server
- * it got them; 0: all do.  LOCKs on their way from @addr, by whatever name, are
- * to come again.  Any thread; doesn't wait. */
+ * it got them; 0: all do.  Its LOCKs on their way are to come again; so are,
+ * without a name, which ends nothing else, those of all hosts at @addr.  Any
+ * thread; doesn't wait. */
 void nlm_restarted(struct rpc_program *prog, const char *name,
 		   const struct sockaddr *addr, uint32_t state);
 

@@ -14,7 +14,8 @@
 
 void nlm_table_init(struct nlm_table *t, const struct nlm_limits *limits)
 {
-	*t = (struct nlm_table){ .limits = *limits };
+	memset(t, 0, sizeof(*t));
+	t->limits = *limits;
 	for (unsigned i = 0; i < NLM_BUCKETS; i++) {
 		CDS_INIT_LIST_HEAD(&t->host[i]);
 		CDS_INIT_LIST_HEAD(&t->client[i]);
@@ -203,43 +204,71 @@ void nlm_host_monitored(struct nlm_table *t, struct nlm_host *h)
 	h->monitored = true;
 }
 
-static void note_ended(struct nlm_table *t, const struct in6_addr *addr,
-		       uint64_t ns, uint32_t state)
+/* A name with a domain and the same name without one can mean one host, which
+ * can be written in either case.  No @name: all hosts with @addr. */
+static uint64_t ended_key(const struct in6_addr *addr, const uint8_t *name,
+			  size_t len)
 {
-	struct nlm_ended *e = &t->ended[addr_bucket(addr)];
-	uint64_t older = MIN(ns, e->ns);
+	struct {
+		struct in6_addr addr;
+		uint8_t	 name[NLM_NAME_MAX];
+	} key = { .addr = *addr };
+	size_t n = 0;
 
-	if (memcmp(&e->addr, addr, sizeof(*addr)) != 0)
-		e->lost_ns = MAX(e->lost_ns, older);
-	if (ns < e->ns)
-		return;
-	e->addr = *addr;
-	e->ns = ns;
-	e->state = state;
+	for (; name && n < MIN(len, sizeof(key.name)) && name[n] != '.'; n++)
+		key.name[n] = name[n] >= 'A' && name[n] <= 'Z' ?
+			      name[n] | 0x20 : name[n];
+	return hash_keyed(&key, sizeof(key.addr) + n);
 }
 
-void nlm_table_ended(struct nlm_table *t, const struct in6_addr *addr,
+static uint32_t tag_of(uint64_t key)
+{
+	return (uint32_t)(key >> 32);
+}
+
+static void note_ended(struct nlm_table *t, uint64_t key, uint64_t ns,
+		       uint32_t state)
+{
+	struct nlm_ended *e = &t->ended[key % NLM_ENDS];
+
+	if (ns >= e->ns)
+		*e = (struct nlm_ended){ ns, tag_of(key), state };
+}
+
+void nlm_table_ended(struct nlm_table *t, const struct nlm_who *who,
 		     uint32_t state)
 {
-	note_ended(t, addr, clock_ns(), state);
+	note_ended(t, ended_key(&who->addr, who->name, who->name_len),
+		   clock_ns(), state);
+}
+
+static bool came_before(const struct nlm_table *t, uint64_t key, uint64_t ns,
+			uint32_t state)
+{
+	const struct nlm_ended *e = &t->ended[key % NLM_ENDS];
+
+	/* The host's end can be that which another took the place of. */
+	return ns <= e->ns && (e->tag != tag_of(key) || !e->state ||
+			       state != e->state);
+}
+
+static uint64_t host_key(const struct nlm_host *h)
+{
+	return ended_key(&h->addr, (const uint8_t *)h->name, strlen(h->name));
 }
 
 bool nlm_table_is_outlived(const struct nlm_table *t, const struct nlm_host *h,
 			   uint64_t ns, uint32_t state)
 {
-	const struct nlm_ended *e = &t->ended[addr_bucket(&h->addr)];
-
-	/* Its end can be that which another address took the place of. */
-	if (!is_of(h, &e->addr))
-		return ns <= e->lost_ns;
-	return ns <= e->ns && (!e->state || state != e->state);
+	return came_before(t, host_key(h), ns, state) ||
+	       came_before(t, ended_key(&h->addr, NULL, 0), ns, state);
 }
 
 void nlm_host_free(struct nlm_table *t, struct nlm_host *h)
 {
 	assert(cds_list_empty(&h->owners));
 	if (h->restart_ns)
-		note_ended(t, &h->addr, h->restart_ns, h->restart_state);
+		note_ended(t, host_key(h), h->restart_ns, h->restart_state);
 	cds_list_del(&h->link);
 	t->hosts--;
 	t->monitored -= h->monitored;

@@ -243,22 +243,24 @@ struct nlm_limits {
 
 #define NLM_BUCKETS	1024u
 
-/* The last address in a bucket of hosts of which locks were ended.  Calls of
- * before can be under way, also of hosts that are not in the table. */
+/*
+ * When locks of a host, or of all hosts of an address, were ended.  Calls of
+ * before can be under way, also of hosts that are not in the table.  Another
+ * host can take the place: then calls of both that came earlier have to come
+ * again.  Anybody can send notices, with any name, so there are many places.
+ */
 struct nlm_ended {
-	struct in6_addr	 addr;
 	uint64_t	 ns;
-	uint64_t	 lost_ns;	/* the last end of another address that
-					 * has no place, or 0.  Calls that came
-					 * earlier have to come again, as any
-					 * host can send notices */
+	uint32_t	 tag;		/* of the name and address */
 	uint32_t	 state;		/* its monitor's since then; 0: what
 					 * was locked in any ended */
 };
 
+#define NLM_ENDS	65536u
+
 struct nlm_table {
 	struct nlm_limits	 limits;
-	struct nlm_ended	 ended[NLM_BUCKETS];	/* as hosts */
+	struct nlm_ended	 ended[NLM_ENDS];
 	unsigned		 hosts, owners, files, ranges, waits, shares;
 	unsigned		 monitored;	/* of the hosts */
 	uint64_t		 search;	/* for deadlocks, so far */
@@ -309,13 +311,13 @@ unsigned nlm_ranges_of(const struct nlm_table *t, const struct in6_addr *addr);
 void nlm_hold_note(struct nlm_hold *h);
 /* The status monitor watches it from now on. */
 void nlm_host_monitored(struct nlm_table *t, struct nlm_host *h);
-/* The locks of a host at @addr that can be absent from the table end now,
- * unless they were made in @state, which is not 0. */
-void nlm_table_ended(struct nlm_table *t, const struct in6_addr *addr,
+/* The locks of the host @who, which can be absent from the table, end now,
+ * unless they were made in @state, which is not 0.  Without a name, those of
+ * all hosts with the address. */
+void nlm_table_ended(struct nlm_table *t, const struct nlm_who *who,
 		     uint32_t state);
-/* True if a call of @h in @state that came at @ns came before locks at its
- * address were ended, of which @h's may be some; also if a later end of another
- * address hides that. */
+/* True if a call of @h in @state that came at @ns came before locks were ended,
+ * of which @h's may be some. */
 bool nlm_table_is_outlived(const struct nlm_table *t, const struct nlm_host *h,
 			   uint64_t ns, uint32_t state);
 /* The host has no owners. */

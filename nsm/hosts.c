@@ -111,8 +111,7 @@ static bool is_short_for(const char *name, const char *full)
 	       strncasecmp(name, full, len) == 0;
 }
 
-/* True if a notice with this name says no more than its address. */
-static bool names_address(const char *name, const struct sockaddr *addr)
+bool nsm_names_address(const char *name, const struct sockaddr *addr)
 {
 	struct sockaddr_storage a;
 
@@ -152,7 +151,7 @@ const char *nsm_hosts_meant(const struct nsm_hosts *h, const char *name,
 	}
 	if (near.name)
 		return near.several ? NULL : near.name;
-	return names_address(name, addr) && !any.several ? any.name : NULL;
+	return nsm_names_address(name, addr) && !any.several ? any.name : NULL;
 }
 
 bool nsm_state_is_newer(uint32_t state, uint32_t known)

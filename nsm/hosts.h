@@ -134,6 +134,8 @@ struct nsm_host *nsm_hosts_find(struct nsm_hosts *h,
  */
 const char *nsm_hosts_meant(const struct nsm_hosts *h, const char *name,
 			    const struct sockaddr *addr);
+/* True if a notice with this name says no more than its address. */
+bool nsm_names_address(const char *name, const struct sockaddr *addr);
 /* True if a host's @state is newer than @known.  They grow, and 0 says
  * nothing: then the news counts. */
 bool nsm_state_is_newer(uint32_t state, uint32_t known);

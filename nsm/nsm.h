@@ -31,7 +31,8 @@ struct nsm;
 
 /* The host @name at @addr has restarted, its state is @state now.  News of a
  * host that is not on the list are passed on each time that they come, since
- * its locks can be on their way.  Any thread; must not wait. */
+ * its locks can be on their way; @name is NULL if such news have no name.  Any
+ * thread; must not wait. */
 typedef void nsm_restarted_fn(void *ctx, const char *name,
 			      const struct sockaddr *addr, uint32_t state);
 /* @err is 0, or -errno: the host has no lock then. */

@@ -179,6 +179,24 @@ static bool has_ours(struct nsm_host *const *list, unsigned count)
 	return false;
 }
 
+/* News of a host that is not on the list, for our lock manager: its first LOCK
+ * can wait behind another call.  News without a name say nothing where several
+ * hosts have the address. */
+static void tell_of_stranger(struct nsm *n, const char *name,
+			     const struct sockaddr *addr, uint32_t state)
+{
+	bool unnamed = nsm_names_address(name, addr), others = false;
+	const struct nsm_host *host;
+
+	mutex_lock(&n->lock);
+	cds_list_for_each_entry(host, nsm_hosts_chain(&n->hosts, addr), near)
+		others |= !host->user && nsm_same_addr(host, addr);
+	mutex_unlock(&n->lock);
+	if (n->restarted && (!unnamed || !others))
+		n->restarted(n->restarted_ctx, unnamed ? NULL : name, addr,
+			     state);
+}
+
 /* Passes the news on, without the lock.  Hosts of @list have one name, however
  * many addresses of ours they use. */
 static void pass_on(struct nsm *n, struct nsm_host *const *list,
@@ -220,10 +238,8 @@ void nsm_news(struct nsm *n, const char *name, const struct sockaddr *addr,
 	for (unsigned i = 0; i < count; i++)
 		nsm_host_put(n, meant[i]);
 	mutex_unlock(&n->lock);
-	/* Its first LOCK can wait behind another call, so it is not on the list
-	 * yet. */
-	if (!ours && n->restarted)
-		n->restarted(n->restarted_ctx, name, addr, state);
+	if (!ours)
+		tell_of_stranger(n, name, addr, state);
 	if (all)
 		return;
 	stat_inc(nsm_strangers);

@@ -127,6 +127,18 @@ TEST(a_notice_that_comes_again_ends_no_share_of_since_then)
 	ck_assert_uint_eq(nlmc_share(&two, 3, 3), NLM4_DENIED);
 }
 
+/* Others with the address, of which the server knows nothing. */
+static void restart_strangers(void)
+{
+	nlmc_restarted("stranger", 9);
+	nlmc_restarted("new.0", 9);
+}
+
+TEST(a_lock_that_waited_is_granted_though_others_of_its_address_restarted)
+{
+	ck_assert_uint_eq(lock_behind(restart_strangers), NLM4_GRANTED);
+}
+
 static void restart_late(void)
 {
 	nlmc_restarted("new0", 1);
@@ -166,7 +178,7 @@ TEST(a_notice_that_is_late_ends_no_lock_that_waits)
 	ck_assert_uint_eq(stats_sum_by_name("nlm_late_restarts"), 1);
 }
 
-/* So many addresses that some share a place in the table with the host's. */
+/* So many that some take the place in the table that the host has. */
 static void restart_before_many(void)
 {
 	struct sockaddr_in at = { .sin_family = AF_INET };
@@ -178,7 +190,7 @@ static void restart_before_many(void)
 	mutex_lock(&nlm->lock);
 	nlm_hosts_sweep(nlm, idle);
 	mutex_unlock(&nlm->lock);
-	for (uint32_t i = 0; i < 32 * NLM_BUCKETS; i++) {
+	for (uint32_t i = 0; i < 16 * NLM_ENDS; i++) {
 		at.sin_addr.s_addr = htonl(0x0a000000 + i);
 		nlm_restarted(srv.nlm, "new0", (struct sockaddr *)&at, 9);
 	}

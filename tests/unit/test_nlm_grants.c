@@ -3,7 +3,11 @@
  * locks. */
 #include "nlm/table.h"
 
+#include <stdio.h>
+#include <string.h>
+
 #include "lib/clock.h"
+#include "lib/util.h"
 #include "tests/unit/runner.h"
 
 #define MANY		2000u
@@ -193,10 +197,10 @@ TEST(an_unlock_looks_at_those_waits_of_its_owner_that_want_its_bytes)
 
 TEST(the_end_of_a_host_is_known_when_it_has_left_the_table)
 {
-	struct in6_addr addr = owner->host->addr;
 	struct nlm_host *host = owner->host;
-	const struct nlm_who who = {
-		.addr = addr, .name = (const uint8_t *)"host", .name_len = 4,
+	struct nlm_who who = {
+		.addr = host->addr, .name = (const uint8_t *)"host",
+		.name_len = 4,
 	};
 	uint64_t came = clock_ns();
 
@@ -209,37 +213,61 @@ TEST(the_end_of_a_host_is_known_when_it_has_left_the_table)
 	ck_assert(!nlm_table_is_outlived(&table, host, clock_ns() + 1, 3));
 	/* One that was never there. */
 	came = clock_ns();
-	nlm_table_ended(&table, &addr, 0);
+	nlm_table_ended(&table, &who, 0);
 	ck_assert(nlm_table_is_outlived(&table, host, came, 3));
 	/* The host had restarted, and has asked in its new state. */
-	nlm_table_ended(&table, &addr, 3);
+	nlm_table_ended(&table, &who, 3);
 	ck_assert(!nlm_table_is_outlived(&table, host, came, 3));
 	ck_assert(nlm_table_is_outlived(&table, host, came, 1));
-	/* The end of another address is none of its business. */
-	came = clock_ns();
-	addr.s6_addr[15] = 2;
-	nlm_table_ended(&table, &addr, 0);
-	ck_assert(!nlm_table_is_outlived(&table, host, came, 3));
 }
 
-/* Others send notices, too, from as many addresses as they like. */
-TEST(the_end_of_a_host_is_not_forgotten_for_ends_of_others)
+static void end_named(const char *name, uint8_t last_byte)
 {
-	const struct in6_addr addr = owner->host->addr;
-	struct in6_addr other = addr;
-	uint64_t came = clock_ns(), last;
+	struct nlm_who who = {
+		.addr = owner->host->addr, .name = (const uint8_t *)name,
+		.name_len = name ? (uint32_t)strlen(name) : 0,
+	};
 
-	nlm_table_ended(&table, &addr, 0);
-	/* Some share its place, whatever the key of the hash is. */
-	for (unsigned i = 0; i < 32 * NLM_BUCKETS; i++) {
-		other.s6_addr[1] = (uint8_t)(i >> 8);
-		other.s6_addr[2] = (uint8_t)i;
-		nlm_table_ended(&table, &other, 3);
+	who.addr.s6_addr[15] = last_byte;
+	nlm_table_ended(&table, &who, 0);
+}
+
+TEST(an_end_is_for_hosts_of_its_name_with_or_without_a_domain)
+{
+	static const char *const same[] = { "host", "HOST", "host.example",
+					    NULL };
+	uint64_t came;
+
+	for (unsigned i = 0; i < ARRAY_SIZE(same); i++) {
+		came = clock_ns();
+		end_named(same[i], 1);
+		ck_assert(nlm_table_is_outlived(&table, owner->host, came, 3));
+	}
+}
+
+/* Anybody can send notices, with any name: of those who share an address, such
+ * as a NAT's, too.  Hosts share a place by chance. */
+TEST(a_storm_of_ends_of_others_concerns_few_hosts)
+{
+	uint64_t came = clock_ns(), last;
+	unsigned concerned = 0;
+	char name[16];
+
+	end_named("host", 1);
+	for (unsigned i = 0; i < MANY; i++) {
+		snprintf(name, sizeof(name), "stranger%u", i);
+		end_named(name, i % 2);
 	}
 	last = clock_ns();
 	ck_assert(nlm_table_is_outlived(&table, owner->host, came, 3));
 	/* A call that comes later is not concerned. */
 	ck_assert(!nlm_table_is_outlived(&table, owner->host, last + 1, 3));
+	for (unsigned i = 0; i < MANY; i++) {
+		snprintf(owner->host->name, sizeof(name), "other%u", i);
+		concerned += nlm_table_is_outlived(&table, owner->host, came,
+						   3);
+	}
+	ck_assert_uint_lt(concerned, MANY / 4);
 }
 
 /* Hosts of one network choose their addresses. */

@@ -19,9 +19,7 @@
 #include "lib/bucket.h"
 #include "lib/thread.h"
 #include "vfs/backends.h"
-
-/* NFS3_FHSIZE, RFC 1813 section 2.4. */
-#define EXPORT_FH_MAX	64
+#include "wire/fh.h"
 
 /* One client's rights on one export: exports(5) options. */
 struct export_opts {
@@ -310,17 +308,12 @@ void export_caller_put(const struct vfs_cred *cred);
  * all of it, keyed with a secret that is kept in the state directory, or with
  * that of the export's tree, if it has one.
  */
-struct export_fh {
-	uint32_t len;
-	uint8_t	 data[EXPORT_FH_MAX];
-};
-
 void export_fh_make(struct export_table *t, const struct export_tree *e,
-		    const struct vfs_handle *h, struct export_fh *fh);
+		    const struct vfs_handle *h, struct nfs3_fh *fh);
 /* The same for a client with @opts, the rule of @e: with the id of that. */
 void export_fh_make_for(struct export_table *t, const struct export_tree *e,
 			const struct export_opts *opts,
-			const struct vfs_handle *h, struct export_fh *fh);
+			const struct vfs_handle *h, struct nfs3_fh *fh);
 /* True if both ids are of one export. */
 bool export_same_id(struct export_table *t, uint32_t a, uint32_t b);
 /* 0; -EBADMSG: no handle that this server made, or another one of its tree; or,

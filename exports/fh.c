@@ -33,7 +33,7 @@
 #define MAC		crypto_shorthash_BYTES
 #define KEY_FILE	"filehandle.key"
 
-_Static_assert(HEAD + ALIGN_UP(VFS_HANDLE_MAX, 4) + MAC <= EXPORT_FH_MAX,
+_Static_assert(HEAD + ALIGN_UP(VFS_HANDLE_MAX, 4) + MAC <= NFS3_FHSIZE,
 	       "a backend's handle fits");
 _Static_assert(EXPORT_KEY_LEN == crypto_shorthash_KEYBYTES, "key length");
 _Static_assert(VFS_HANDLE_KEY == EXPORT_KEY_LEN, "a tree's key is one, too");
@@ -58,7 +58,7 @@ bool export_same_id(struct export_table *t, uint32_t a, uint32_t b)
 
 static void make_fh(struct export_table *t, const struct export_tree *e,
 		    uint32_t export_id, const struct vfs_handle *h,
-		    struct export_fh *fh)
+		    struct nfs3_fh *fh)
 {
 	const uint8_t *key = e->fs->handle_key;
 	uint32_t id = htobe32(export_id);
@@ -74,14 +74,14 @@ static void make_fh(struct export_table *t, const struct export_tree *e,
 }
 
 void export_fh_make(struct export_table *t, const struct export_tree *e,
-		    const struct vfs_handle *h, struct export_fh *fh)
+		    const struct vfs_handle *h, struct nfs3_fh *fh)
 {
 	make_fh(t, e, e->id, h, fh);
 }
 
 void export_fh_make_for(struct export_table *t, const struct export_tree *e,
 			const struct export_opts *opts,
-			const struct vfs_handle *h, struct export_fh *fh)
+			const struct vfs_handle *h, struct nfs3_fh *fh)
 {
 	/* No rule has the id of a file system below an export. */
 	bool by_rule = opts->has_id && e->id == e->top;
@@ -144,7 +144,7 @@ int export_fh_parse(struct export_table *t, const void *data, uint32_t len,
 	uint32_t id;
 	int err = -EBADMSG;
 
-	if (len < HEAD + MAC || len > EXPORT_FH_MAX ||
+	if (len < HEAD + MAC || len > NFS3_FHSIZE ||
 	    (fh[0] != FH_SERVER && fh[0] != FH_TREE) ||
 	    fh[1] > VFS_HANDLE_MAX ||
 	    len != HEAD + ALIGN_UP((uint32_t)fh[1], 4u) + MAC)

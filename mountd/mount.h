@@ -59,7 +59,7 @@ struct mountd {
 
 struct mount_mnt_res {
 	struct mount_result result;	/* first: what is encoded */
-	struct export_fh    fh;		/* ... its handle */
+	struct nfs3_fh    fh;		/* ... its handle */
 };
 
 /* mnt.c: MNT's state is a struct mount_state. */

@@ -370,7 +370,7 @@ int nfs3_end_wcc(struct rpc_call *call, int err)
 }
 
 void nfs3_make_fh(struct nfs3_op *op, struct vfs_node *node,
-		  struct export_fh *fh)
+		  struct nfs3_fh *fh)
 {
 	struct vfs_handle handle;
 

@@ -5,15 +5,12 @@
 
 #include "lib/probe.h"
 #include "nfs3/nfs3.h"
-#include "nfs3/proto.h"
 #include "rpc/audit.h"
+#include "wire/nfs3.h"
 
-/* Only the message limits names and paths: a long one has to get NAMETOOLONG
- * instead of GARBAGE_ARGS. */
-#define NFS3_STRING_MAX		POOL_BUF_MAX
-/* post_op_attr and fattr3 at their longest, section 2.5. */
-#define NFS3_FATTR_SIZE		84
-#define NFS3_POST_ATTR_SIZE	(4 + NFS3_FATTR_SIZE)
+_Static_assert(NFS3_STRING_MAX == POOL_BUF_MAX, "as long as a message");
+_Static_assert(NFS3_DATA_MAX == MSG_MAX_TAKEN, "as much as a message has");
+_Static_assert(NFS3_MAX_PIECES == MSG_MAX_SEGS, "a piece for each segment");
 
 struct nfs3 {
 	struct rpc_program	 prog;
@@ -27,232 +24,6 @@ struct nfs3 {
 	unsigned		 first_status;
 	struct rpc_audit	*audit;		/* borrowed, or none's */
 };
-
-/*
- * Arguments.  Views lie in the call and are valid while it lives.  Each struct
- * begins with the filehandle that names the export.
- */
-
-struct nfs3_fh_args {			/* GETATTR READLINK FSSTAT FSINFO
-					 * PATHCONF */
-	struct xdr_view	 fh;
-};
-
-struct nfs3_dirop_args {		/* LOOKUP REMOVE RMDIR; diropargs3 */
-	struct xdr_view	 fh;
-	struct xdr_view	 name;
-};
-
-struct nfs3_setattr_args {
-	struct xdr_view	 fh;
-	struct vfs_setattr attr;
-};
-
-struct nfs3_access_args {
-	struct xdr_view	 fh;
-	uint32_t	 access;
-};
-
-struct nfs3_read_args {
-	struct xdr_view	 fh;
-	uint64_t	 offset;
-	uint32_t	 count;		/* cut to what there is to be read */
-};
-
-struct nfs3_write_args {
-	struct xdr_view	 fh;
-	/* Cut to wtmax, then to the part that is not written yet: */
-	uint64_t	 offset;
-	uint32_t	 len;
-	int		 niov;
-	struct iovec	 iov[MSG_MAX_SEGS];
-	uint32_t	 count;		/* as the client gave it */
-	enum vfs_stable	 stable;
-};
-
-struct nfs3_create_args {
-	struct nfs3_dirop_args where;
-	struct vfs_create how;
-};
-
-struct nfs3_make_args {			/* MKDIR SYMLINK MKNOD */
-	struct nfs3_dirop_args where;
-	uint32_t	 type;		/* ftype3; 0: MKNOD can't make it */
-	struct vfs_make	 what;
-};
-
-struct nfs3_rename_args {
-	struct nfs3_dirop_args from;
-	struct nfs3_dirop_args to;
-};
-
-struct nfs3_link_args {
-	struct xdr_view	 fh;
-	struct nfs3_dirop_args link;
-};
-
-struct nfs3_readdir_args {		/* READDIR READDIRPLUS */
-	struct xdr_view	 fh;
-	uint64_t	 cookie;
-	uint64_t	 verf;
-	uint32_t	 dircount;	/* READDIR: none, UINT32_MAX */
-	uint32_t	 maxcount;
-};
-
-struct nfs3_commit_args {
-	struct xdr_view	 fh;
-	uint64_t	 offset;
-	uint32_t	 count;
-};
-
-/* Results.  Each begins with its status; then, where the reply has any, the
- * attributes of the call's own node: an nfs3_attr or an nfs3_wcc. */
-
-struct nfs3_attr {			/* post_op_attr */
-	bool		 has;
-	struct vfs_attr	 attr;
-	uint64_t	 fsid;
-};
-
-struct nfs3_wcc {			/* wcc_data */
-	struct vfs_wcc	 wcc;
-	uint64_t	 fsid;
-};
-
-struct nfs3_attr_res {			/* GETATTR, and replies of its form */
-	enum nfsstat3	 status;
-	struct nfs3_attr attr;
-};
-
-struct nfs3_wcc_res {			/* SETATTR REMOVE RMDIR */
-	enum nfsstat3	 status;
-	struct nfs3_wcc	 wcc;
-};
-
-struct nfs3_lookup_res {
-	enum nfsstat3	 status;
-	struct nfs3_attr dir_attr;
-	struct export_fh fh;
-	struct nfs3_attr attr;
-};
-
-struct nfs3_access_res {
-	enum nfsstat3	 status;
-	struct nfs3_attr attr;
-	uint32_t	 access;
-};
-
-struct nfs3_readlink_res {		/* the path is the body */
-	enum nfsstat3	 status;
-	struct nfs3_attr attr;
-	uint32_t	 len;
-};
-
-struct nfs3_read_res {			/* the data is the body */
-	enum nfsstat3	 status;
-	struct nfs3_attr attr;
-	uint32_t	 count;
-	bool		 eof;
-};
-
-struct nfs3_write_res {
-	enum nfsstat3	 status;
-	struct nfs3_wcc	 wcc;
-	uint32_t	 count;
-	enum vfs_stable	 committed;
-	uint64_t	 verf;
-};
-
-struct nfs3_create_res {		/* CREATE MKDIR SYMLINK MKNOD */
-	enum nfsstat3	 status;
-	struct nfs3_wcc	 dir_wcc;
-	struct export_fh fh;
-	struct nfs3_attr attr;
-};
-
-struct nfs3_rename_res {
-	enum nfsstat3	 status;
-	struct nfs3_wcc	 from_wcc;
-	struct nfs3_wcc	 to_wcc;
-};
-
-struct nfs3_link_res {
-	enum nfsstat3	 status;
-	struct nfs3_attr attr;
-	struct nfs3_wcc	 dir_wcc;
-};
-
-struct nfs3_readdir_res {		/* the entries are the body */
-	enum nfsstat3	 status;
-	struct nfs3_attr dir_attr;
-	uint64_t	 verf;
-};
-
-struct nfs3_fsstat_res {
-	enum nfsstat3	 status;
-	struct nfs3_attr attr;
-	struct vfs_statfs st;
-};
-
-struct nfs3_fsinfo_res {
-	enum nfsstat3	 status;
-	struct nfs3_attr attr;
-	uint32_t	 rtmax, wtmax, dtpref;
-	struct vfs_limits limits;
-};
-
-struct nfs3_pathconf_res {
-	enum nfsstat3	 status;
-	struct nfs3_attr attr;
-	struct vfs_limits limits;
-};
-
-struct nfs3_commit_res {
-	enum nfsstat3	 status;
-	struct nfs3_wcc	 wcc;
-	uint64_t	 verf;
-};
-
-/* args.c: pure.  False: the arguments do not decode. */
-
-bool nfs3_get_void(struct xdr_in *x, void *args);
-bool nfs3_get_fh(struct xdr_in *x, void *args);
-bool nfs3_get_dirop(struct xdr_in *x, void *args);
-bool nfs3_get_setattr(struct xdr_in *x, void *args);
-bool nfs3_get_access(struct xdr_in *x, void *args);
-bool nfs3_get_read(struct xdr_in *x, void *args);
-bool nfs3_get_write(struct xdr_in *x, void *args);
-bool nfs3_get_create(struct xdr_in *x, void *args);
-bool nfs3_get_mkdir(struct xdr_in *x, void *args);
-bool nfs3_get_symlink(struct xdr_in *x, void *args);
-bool nfs3_get_mknod(struct xdr_in *x, void *args);
-bool nfs3_get_rename(struct xdr_in *x, void *args);
-bool nfs3_get_link(struct xdr_in *x, void *args);
-bool nfs3_get_readdir(struct xdr_in *x, void *args);
-bool nfs3_get_readdirplus(struct xdr_in *x, void *args);
-bool nfs3_get_commit(struct xdr_in *x, void *args);
-
-/* results.c: pure. */
-
-void nfs3_put_getattr(struct xdr_out *x, const void *res);
-void nfs3_put_wcc(struct xdr_out *x, const void *res);
-void nfs3_put_lookup(struct xdr_out *x, const void *res);
-void nfs3_put_access(struct xdr_out *x, const void *res);
-void nfs3_put_readlink(struct xdr_out *x, const void *res);
-void nfs3_put_read(struct xdr_out *x, const void *res);
-void nfs3_put_write(struct xdr_out *x, const void *res);
-void nfs3_put_create(struct xdr_out *x, const void *res);
-void nfs3_put_rename(struct xdr_out *x, const void *res);
-void nfs3_put_link(struct xdr_out *x, const void *res);
-void nfs3_put_readdir(struct xdr_out *x, const void *res);
-void nfs3_put_fsstat(struct xdr_out *x, const void *res);
-void nfs3_put_fsinfo(struct xdr_out *x, const void *res);
-void nfs3_put_pathconf(struct xdr_out *x, const void *res);
-void nfs3_put_commit(struct xdr_out *x, const void *res);
-
-void nfs3_put_fattr(struct xdr_out *x, const struct vfs_attr *a,
-		    uint64_t fsid);
-void nfs3_put_post_attr(struct xdr_out *x, const struct nfs3_attr *a);
 
 /* status.c */
 
@@ -397,7 +168,7 @@ void nfs3_post_wcc(struct rpc_call *call, struct vfs_node *node,
 		   struct nfs3_wcc *wcc);
 /* The handle of @node, for the reply. */
 void nfs3_make_fh(struct nfs3_op *op, struct vfs_node *node,
-		  struct export_fh *fh);
+		  struct nfs3_fh *fh);
 /* Section 3.2: 0, -EACCES or -ENAMETOOLONG. */
 int nfs3_check_name(struct xdr_view view, struct vfs_name *name);
 bool nfs3_is_dot(struct vfs_name name);

@@ -77,8 +77,8 @@ NFS3_STEP(fsinfo)
 	struct nfs3_fsinfo_res *r = rpc_res(call);
 	struct nfs3_op *op = nfs3_op(call);
 
-	r->rtmax = op->nfs->rtmax;
-	r->wtmax = op->nfs->wtmax;
+	r->rtmax = r->rtpref = op->nfs->rtmax;
+	r->wtmax = r->wtpref = op->nfs->wtmax;
 	r->dtpref = op->nfs->dtpref;
 	op->vfs.limits = &r->limits;
 	return nfs3_do(op, op->ops->limits);

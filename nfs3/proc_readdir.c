@@ -31,7 +31,7 @@ static void put_plus(struct nfs3_list *l, const struct vfs_dirent *d)
 {
 	struct nfs3_op *op = container_of(l, struct nfs3_op, list);
 	struct export_tree *exp = op->exp;
-	struct export_fh fh;
+	struct nfs3_fh fh;
 
 	xdr_put_bool(&l->out, d->has_attr);
 	if (d->has_attr)

@@ -12,9 +12,9 @@ wire lib
 transport lib wire
 vfs lib
 modules lib vfs
-exports lib vfs
+exports lib wire vfs
 rpc lib wire transport
-nfs3 lib rpc vfs exports
+nfs3 lib wire rpc vfs exports
 mountd lib wire rpc vfs exports
 rquota lib rpc vfs exports
 nsm lib wire rpc transport

@@ -175,7 +175,7 @@ static bool has_export(const struct capture_filter *f, const struct msg *m,
 	switch (h->prog) {
 	case NFS_PROGRAM:	/* each begins with a handle */
 	case NFSACL_PROGRAM:
-		return has_handle(f, m, xdr_get_opaque(&args, EXPORT_FH_MAX));
+		return has_handle(f, m, xdr_get_opaque(&args, NFS3_FHSIZE));
 	case MOUNT_PROGRAM:
 		return has_path(f, xdr_get_opaque(&args, MNTPATHLEN));
 	default:

@@ -105,7 +105,7 @@ static unsigned attack_harness(struct harness *h, struct site *site,
 {
 	struct sockaddr_in addr = { .sin_family = AF_INET };
 	struct xprt_listener *listener;
-	struct export_fh top;
+	struct nfs3_fh top;
 	unsigned failed;
 
 	addr.sin_addr.s_addr = htonl(INADDR_LOOPBACK);

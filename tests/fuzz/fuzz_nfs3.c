@@ -26,7 +26,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 
 static struct harness srv;
 static struct fake_xprt conn;
-static struct export_fh handles[HANDLES];
+static struct nfs3_fh handles[HANDLES];
 static unsigned nhandles;
 static uint32_t xid;
 
@@ -56,7 +56,7 @@ static uint8_t take(struct input *in)
 
 static void put_handle(struct xdr_out *x, uint8_t which)
 {
-	const struct export_fh *fh = &handles[which % HANDLES];
+	const struct nfs3_fh *fh = &handles[which % HANDLES];
 
 	xdr_put_opaque(x, fh->data, fh->len);
 }
@@ -108,7 +108,7 @@ static void learn(unsigned proc, struct xdr_in *x)
 		return;
 	if (proc != NFSPROC3_LOOKUP && !xdr_get_bool(x))
 		return;
-	fh = xdr_get_opaque(x, EXPORT_FH_MAX);
+	fh = xdr_get_opaque(x, NFS3_FHSIZE);
 	if (!xdr_ok(x) || fh.len == 0)
 		abort();
 	/* The first stays what it is: the root. */

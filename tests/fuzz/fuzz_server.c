@@ -39,7 +39,7 @@ struct world {
 	struct harness	srv;
 	struct fabric	iwarp;
 	struct xprt_listener *rdma;
-	struct export_fh root;
+	struct nfs3_fh root;
 	char		path[64];
 	bool		posix;
 };
@@ -207,7 +207,7 @@ static void give_fpdu(struct ddp_header h, const uint8_t *payload)
  * the new length of all. */
 static size_t put_handles(uint8_t *p, size_t len, size_t max)
 {
-	const struct export_fh *root = &w->root;
+	const struct nfs3_fh *root = &w->root;
 	size_t room = (root->len + 3u) & ~3u;
 
 	for (size_t i = 0; i + HANDLE_LEN <= len; i++) {

@@ -26,7 +26,7 @@ struct line {
 struct cell_run {
 	const struct line   *line;
 	struct nfsc_session *s;
-	struct nfsc_fh	     root, file;
+	struct nfs3_fh	     root, file;
 	uint32_t	     rsize, wsize;	/* as the server takes them */
 	size_t		     len;	/* of the file */
 	unsigned char	    *buf;

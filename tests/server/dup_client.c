@@ -15,7 +15,7 @@
 #include "tests/unit/runner.h"
 #include "transport/addr.h"
 
-struct export_fh dup_dir;
+struct nfs3_fh dup_dir;
 
 static void begin(struct dup_call *c, uint32_t xid, uint32_t proc)
 {
@@ -32,7 +32,7 @@ static void put_words(struct dup_call *c, unsigned n, uint32_t word)
 		xdr_put_u32(&c->out, word);
 }
 
-static void put_fh(struct dup_call *c, const struct export_fh *fh)
+static void put_fh(struct dup_call *c, const struct nfs3_fh *fh)
 {
 	xdr_put_opaque(&c->out, fh->data, fh->len);
 }
@@ -78,7 +78,7 @@ void dup_rename(struct dup_call *c, uint32_t xid, const char *from,
 	record_end(&c->out);
 }
 
-void dup_link(struct dup_call *c, uint32_t xid, const struct export_fh *file,
+void dup_link(struct dup_call *c, uint32_t xid, const struct nfs3_fh *file,
 	      const char *name)
 {
 	begin(c, xid, NFSPROC3_LINK);
@@ -87,7 +87,7 @@ void dup_link(struct dup_call *c, uint32_t xid, const struct export_fh *file,
 	record_end(&c->out);
 }
 
-void dup_write(struct dup_call *c, uint32_t xid, const struct export_fh *file,
+void dup_write(struct dup_call *c, uint32_t xid, const struct nfs3_fh *file,
 	       const void *data, uint32_t len)
 {
 	begin(c, xid, NFSPROC3_WRITE);
@@ -100,14 +100,14 @@ void dup_write(struct dup_call *c, uint32_t xid, const struct export_fh *file,
 }
 
 void dup_getattr(struct dup_call *c, uint32_t xid,
-		 const struct export_fh *file)
+		 const struct nfs3_fh *file)
 {
 	begin(c, xid, NFSPROC3_GETATTR);
 	put_fh(c, file);
 	record_end(&c->out);
 }
 
-void dup_read(struct dup_call *c, uint32_t xid, const struct export_fh *file,
+void dup_read(struct dup_call *c, uint32_t xid, const struct nfs3_fh *file,
 	      uint32_t len)
 {
 	begin(c, xid, NFSPROC3_READ);
@@ -222,7 +222,7 @@ uint32_t dup_do(int fd, const struct dup_call *c)
 	return dup_status(fd, c);
 }
 
-uint32_t dup_lookup(int fd, const char *name, struct export_fh *fh)
+uint32_t dup_lookup(int fd, const char *name, struct nfs3_fh *fh)
 {
 	struct dup_call c;
 	struct dup_reply r;

@@ -13,7 +13,7 @@
 
 #include "exports/export.h"
 #include "lib/xdr.h"
-#include "nfs3/proto.h"
+#include "wire/nfs3.h"
 
 #define DUP_CALL_MAX	4096
 
@@ -27,7 +27,7 @@ struct dup_call {
 enum dup_create { DUP_UNCHECKED, DUP_GUARDED };
 
 /* The directory that names are in.  Set by the test. */
-extern struct export_fh dup_dir;
+extern struct nfs3_fh dup_dir;
 
 /* REMOVE, RMDIR, LOOKUP. */
 void dup_name(struct dup_call *c, uint32_t xid, uint32_t proc,
@@ -38,14 +38,14 @@ void dup_mkdir(struct dup_call *c, uint32_t xid, const char *name);
 void dup_rename(struct dup_call *c, uint32_t xid, const char *from,
 		const char *to);
 /* Of @file under a new name. */
-void dup_link(struct dup_call *c, uint32_t xid, const struct export_fh *file,
+void dup_link(struct dup_call *c, uint32_t xid, const struct nfs3_fh *file,
 	      const char *name);
 /* Of @len bytes at 0. */
-void dup_write(struct dup_call *c, uint32_t xid, const struct export_fh *file,
+void dup_write(struct dup_call *c, uint32_t xid, const struct nfs3_fh *file,
 	       const void *data, uint32_t len);
 void dup_getattr(struct dup_call *c, uint32_t xid,
-		 const struct export_fh *file);
-void dup_read(struct dup_call *c, uint32_t xid, const struct export_fh *file,
+		 const struct nfs3_fh *file);
+void dup_read(struct dup_call *c, uint32_t xid, const struct nfs3_fh *file,
 	      uint32_t len);
 
 /* A socket that is connected to loopback; @family AF_INET or AF_INET6.  @from
@@ -69,7 +69,7 @@ uint32_t dup_status(int fd, const struct dup_call *c);
 /* Sends and takes. */
 uint32_t dup_do(int fd, const struct dup_call *c);
 /* Looks @name up, over @fd; *@fh may be NULL.  Its status. */
-uint32_t dup_lookup(int fd, const char *name, struct export_fh *fh);
+uint32_t dup_lookup(int fd, const char *name, struct nfs3_fh *fh);
 
 bool dup_exists(int fd, const char *name);
 /* Makes a file, with an xid that no other call has. */

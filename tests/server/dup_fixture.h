@@ -75,7 +75,7 @@ static uint64_t counted(const char *name)
 	return stats_sum_by_name(name);
 }
 
-static uint8_t first_byte_behind(uint32_t offset, const struct export_fh *fh)
+static uint8_t first_byte_behind(uint32_t offset, const struct nfs3_fh *fh)
 {
 	struct dup_call read_call;
 	struct dup_reply r;

@@ -330,7 +330,7 @@ void harness_with_export(struct harness *h, const char *path,
 
 struct root {
 	struct export_table *table;
-	struct export_fh    *fh;
+	struct nfs3_fh    *fh;
 };
 
 static void root_of(struct export_tree *e, void *arg)
@@ -345,17 +345,17 @@ static void root_of(struct export_tree *e, void *arg)
 	vfs_node_put(node);
 }
 
-void harness_root(struct harness *h, const char *path, struct export_fh *fh)
+void harness_root(struct harness *h, const char *path, struct nfs3_fh *fh)
 {
 	struct root r = { .table = h->exports, .fh = fh };
 
 	harness_with_export(h, path, root_of, &r);
 }
 
-struct export_fh harness_get_fh(struct xdr_in *in)
+struct nfs3_fh harness_get_fh(struct xdr_in *in)
 {
-	struct xdr_view v = xdr_get_opaque(in, EXPORT_FH_MAX);
-	struct export_fh fh = { .len = v.len };
+	struct xdr_view v = xdr_get_opaque(in, NFS3_FHSIZE);
+	struct nfs3_fh fh = { .len = v.len };
 
 	memcpy(fh.data, v.data, v.len);
 	return fh;

@@ -80,9 +80,9 @@ void harness_stop(struct harness *h);
 /* Makes @exports, the text of an exports(5) file, the current one. */
 void harness_publish(struct harness *h, const char *exports);
 /* The filehandle of an export's root, as MNT would give it. */
-void harness_root(struct harness *h, const char *path, struct export_fh *fh);
+void harness_root(struct harness *h, const char *path, struct nfs3_fh *fh);
 /* Takes a filehandle from the results in @in. */
-struct export_fh harness_get_fh(struct xdr_in *in);
+struct nfs3_fh harness_get_fh(struct xdr_in *in);
 /* Calls @fn with the export at @path on a thread that backends may be called
  * from, and waits. */
 void harness_with_export(struct harness *h, const char *path,

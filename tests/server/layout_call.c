@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "lib/util.h"
-#include "nfs3/proto.h"
+#include "wire/nfs3.h"
 #include "tests/server/rdma_rig.h"
 
 enum { GUARD = 0xa7, JUNK = 0x5a };
@@ -97,7 +97,7 @@ uint8_t trial_data_byte(uint32_t i)
 					     layout_byte(i, trial.xid);
 }
 
-static void put_fh(struct xdr_out *x, const struct export_fh *fh)
+static void put_fh(struct xdr_out *x, const struct nfs3_fh *fh)
 {
 	xdr_put_opaque(x, fh->data, fh->len);
 }

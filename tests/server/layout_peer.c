@@ -10,7 +10,7 @@
 
 #include "lib/log.h"
 #include "lib/util.h"
-#include "nfs3/proto.h"
+#include "wire/nfs3.h"
 #include "tests/server/harness.h"
 #include "tests/server/rdma_rig.h"
 
@@ -294,7 +294,7 @@ void layout_put_header(struct xdr_out *x, uint32_t xid, uint32_t proc)
 		xdr_put_u32(x, cred[i]);
 }
 
-struct xdr_out *plain_begin(uint32_t proc, const struct export_fh *fh)
+struct xdr_out *plain_begin(uint32_t proc, const struct nfs3_fh *fh)
 {
 	plain.read_len = plain.write_len = 0;
 	xdr_out_init(&plain.out, plain.call, sizeof(plain.call));
@@ -353,7 +353,7 @@ struct xdr_in *plain_send(void)
 	return &plain.in;
 }
 
-const uint8_t *plain_read(const struct export_fh *fh, uint32_t offset,
+const uint8_t *plain_read(const struct nfs3_fh *fh, uint32_t offset,
 			  uint32_t len)
 {
 	struct xdr_out *x = plain_begin(NFSPROC3_READ, fh);
@@ -368,7 +368,7 @@ const uint8_t *plain_read(const struct export_fh *fh, uint32_t offset,
 
 /* ---- files */
 
-static struct export_fh new_fh(void)
+static struct nfs3_fh new_fh(void)
 {
 	struct xdr_in *in = plain_send();
 
@@ -376,7 +376,7 @@ static struct export_fh new_fh(void)
 	return harness_get_fh(in);
 }
 
-static struct export_fh make(uint32_t proc, const struct export_fh *dir,
+static struct nfs3_fh make(uint32_t proc, const struct nfs3_fh *dir,
 			     const char *name, uint32_t len, const char *path)
 {
 	struct xdr_out *x = plain_begin(proc, dir);
@@ -393,7 +393,7 @@ static struct export_fh make(uint32_t proc, const struct export_fh *dir,
 	return new_fh();
 }
 
-static void learn_attr(const struct export_fh *fh, uint8_t *attr)
+static void learn_attr(const struct nfs3_fh *fh, uint8_t *attr)
 {
 	struct xdr_in *in;
 
@@ -447,7 +447,7 @@ static void make_links(void)
 }
 
 /* Adds entries to a directory until those take @left bytes of a reply. */
-static void fill_directory(const struct export_fh *dir, uint32_t left)
+static void fill_directory(const struct nfs3_fh *dir, uint32_t left)
 {
 	enum { ENTRY = 24, LONGEST = 252 };
 	char name[256];

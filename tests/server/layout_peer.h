@@ -18,8 +18,8 @@
 /* The server's files, as they are known to be. */
 struct layout_world {
 	struct layout_facts facts;
-	struct export_fh top, file, copy;
-	struct export_fh link[LAYOUT_TARGETS], dir[LAYOUT_TARGETS];
+	struct nfs3_fh top, file, copy;
+	struct nfs3_fh link[LAYOUT_TARGETS], dir[LAYOUT_TARGETS];
 	uint8_t	 *data;			/* of the file to read */
 	uint8_t	 *shadow;		/* of the file to write */
 	uint32_t  shadow_size;
@@ -50,10 +50,10 @@ bool layout_may_invalidate(unsigned peer);
  * The plainest way to ask: begin a call, add arguments to the cursor, send.
  * The reply, which is checked to be of success, is read from its status on.
  */
-struct xdr_out *plain_begin(uint32_t proc, const struct export_fh *fh);
+struct xdr_out *plain_begin(uint32_t proc, const struct nfs3_fh *fh);
 struct xdr_in *plain_send(void);
 /* READ into memory that is valid until the next plain_begin(). */
-const uint8_t *plain_read(const struct export_fh *fh, uint32_t offset,
+const uint8_t *plain_read(const struct nfs3_fh *fh, uint32_t offset,
 			  uint32_t len);
 uint32_t layout_xid(void);		/* a new one */
 

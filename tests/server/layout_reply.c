@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "lib/util.h"
-#include "nfs3/proto.h"
+#include "wire/nfs3.h"
 #include "tests/server/harness.h"
 #include "tests/server/rdma_rig.h"
 
@@ -315,7 +315,7 @@ static const char *look_at_copy(void)
 static const char *look_at_link(void)
 {
 	struct xdr_out *x = plain_begin(NFSPROC3_LOOKUP, &world.top);
-	struct export_fh fh;
+	struct nfs3_fh fh;
 	struct xdr_view v;
 	struct xdr_in *in;
 	uint32_t len;

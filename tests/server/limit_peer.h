@@ -77,7 +77,7 @@ static bool send_call(struct peer *p, const uint32_t *w)
 	return true;
 }
 
-static bool send_getattr(struct peer *p, const struct export_fh *fh)
+static bool send_getattr(struct peer *p, const struct nfs3_fh *fh)
 {
 	return send_call(p, put_call(p, NFS3_GETATTR, fh->data, fh->len));
 }

@@ -11,7 +11,7 @@
 
 #include "lib/thread.h"
 #include "lib/util.h"
-#include "nfs3/proto.h"
+#include "wire/nfs3.h"
 #include "tests/server/rdma_rig.h"
 #include "tests/server/record_stream.h"
 

@@ -23,7 +23,7 @@ const char *space_at(const char *path)
 
 void space_serve(const struct harness_config *config)
 {
-	static struct export_fh handle;
+	static struct nfs3_fh handle;
 	char path[64];
 
 	nfs_setup_with(config);
@@ -35,7 +35,7 @@ void space_serve(const struct harness_config *config)
 
 nfs_fh3 space_keep(nfs_fh3 fh)
 {
-	static char bytes[4][EXPORT_FH_MAX];
+	static char bytes[4][NFS3_FHSIZE];
 	static unsigned turn;
 
 	turn = (turn + 1) % 4;

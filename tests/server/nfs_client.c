@@ -14,7 +14,7 @@
 struct harness srv;
 struct nfs_client root, user;
 nfs_fh3 top;
-static struct export_fh top_fh;
+static struct nfs3_fh top_fh;
 
 static void *keep(struct nfs_client *c, const void *data, size_t len)
 {
@@ -304,7 +304,7 @@ bool nfs_full_wcc(const wcc_data *wcc)
 int nfs_mnt(const char *path, nfs_fh3 *fh)
 {
 	struct nfs_client m;
-	static char bytes[EXPORT_FH_MAX];
+	static char bytes[NFS3_FHSIZE];
 	mountres3 r;
 
 	nfs_client_open(&m, srv.port, MOUNT_PROGRAM, MOUNT_V3, 0);

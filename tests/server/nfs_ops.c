@@ -4,12 +4,12 @@
 
 #include <string.h>
 
-void nfs_put_fh(struct caller *c, const struct export_fh *fh)
+void nfs_put_fh(struct caller *c, const struct nfs3_fh *fh)
 {
 	xdr_put_opaque(&c->out, fh->data, fh->len);
 }
 
-void nfs_put_name(struct caller *c, const struct export_fh *fh,
+void nfs_put_name(struct caller *c, const struct nfs3_fh *fh,
 		     const char *name)
 {
 	nfs_put_fh(c, fh);
@@ -42,7 +42,7 @@ uint32_t nfs_status(struct caller *c)
 	return stat == RPC_SUCCESS ? xdr_get_u32(&c->in) : stat;
 }
 
-bool nfs_take_fh(struct caller *c, struct export_fh *fh)
+bool nfs_take_fh(struct caller *c, struct nfs3_fh *fh)
 {
 	if (!xdr_get_bool(&c->in))
 		return false;
@@ -50,7 +50,7 @@ bool nfs_take_fh(struct caller *c, struct export_fh *fh)
 	return true;
 }
 
-void nfs_put_write(struct caller *c, const struct export_fh *fh,
+void nfs_put_write(struct caller *c, const struct nfs3_fh *fh,
 		      const char *data)
 {
 	uint32_t len = (uint32_t)strlen(data);

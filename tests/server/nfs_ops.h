@@ -3,7 +3,7 @@
 #ifndef GANNET_TESTS_SERVER_NFS_OPS_H
 #define GANNET_TESTS_SERVER_NFS_OPS_H
 
-#include "nfs3/proto.h"
+#include "wire/nfs3.h"
 #include "tests/server/doors.h"
 
 /*
@@ -19,7 +19,7 @@ enum as { AS_ROOT, AS_OWNER, AS_GROUP, AS_OTHER, NAS };
  * "gone" and "goner", writes "WRITTEN" and sets the mode 0604.
  */
 struct nfs_cell {
-	struct export_fh dir, file, link;
+	struct nfs3_fh dir, file, link;
 };
 
 struct nfs_op {
@@ -35,19 +35,19 @@ extern const struct nfs_op nfs_ops[NFS_OPS];
 
 void nfs_begin(struct caller *c, uint32_t proc,
 	       const struct caller_cred *cred);
-void nfs_put_fh(struct caller *c, const struct export_fh *fh);
+void nfs_put_fh(struct caller *c, const struct nfs3_fh *fh);
 /* diropargs3 */
-void nfs_put_name(struct caller *c, const struct export_fh *fh,
+void nfs_put_name(struct caller *c, const struct nfs3_fh *fh,
 		  const char *name);
 /* sattr3; -1 is not set. */
 void nfs_put_attr(struct caller *c, int mode, int uid, int gid);
 /* The arguments of WRITE, at 0. */
-void nfs_put_write(struct caller *c, const struct export_fh *fh,
+void nfs_put_write(struct caller *c, const struct nfs3_fh *fh,
 		   const char *data);
 /* Sends it: the status, or what caller_send() says of a call that was not
  * run. */
 uint32_t nfs_status(struct caller *c);
 /* post_op_fh3.  False: there is none. */
-bool nfs_take_fh(struct caller *c, struct export_fh *fh);
+bool nfs_take_fh(struct caller *c, struct nfs3_fh *fh);
 
 #endif

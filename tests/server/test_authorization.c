@@ -62,7 +62,7 @@ static const struct caller_row {
 static struct doors d;
 static struct caller admin;
 static char base[128];
-static struct export_fh tops[NEXPORTS];
+static struct nfs3_fh tops[NEXPORTS];
 static bool protected_links;		/* fs.protected_hardlinks holds */
 static const struct caller_cred root = { .uid = 0 };
 
@@ -141,8 +141,8 @@ static void teardown(void)
 }
 
 /* As root, who must succeed. */
-static void admin_make(uint32_t proc, const struct export_fh *dir,
-		       const char *name, struct export_fh *fh)
+static void admin_make(uint32_t proc, const struct nfs3_fh *dir,
+		       const char *name, struct nfs3_fh *fh)
 {
 	nfs_begin(&admin, proc, &root);
 	nfs_put_name(&admin, dir, name);
@@ -158,7 +158,7 @@ static void admin_make(uint32_t proc, const struct export_fh *dir,
 
 static void make_cell(unsigned e, const char *name, struct nfs_cell *cell)
 {
-	struct export_fh any;
+	struct nfs3_fh any;
 
 	admin_make(NFSPROC3_MKDIR, &tops[e], name, &cell->dir);
 	admin_make(NFSPROC3_CREATE, &cell->dir, "file", &cell->file);
@@ -204,7 +204,7 @@ static uint32_t wanted(const struct nfs_op *op, const struct export_row *e,
 	return op->want[acts_as(e, c)];
 }
 
-static bool is_there(const struct export_fh *dir, const char *name)
+static bool is_there(const struct nfs3_fh *dir, const char *name)
 {
 	nfs_begin(&admin, NFSPROC3_LOOKUP, &root);
 	nfs_put_name(&admin, dir, name);
@@ -356,7 +356,7 @@ TEST_LOOP(each_may_mount_what_it_may_use, 0, 2 * NDOORS)
 /* ---- handles */
 
 /* The status of GETATTR by @fh. */
-static uint32_t getattr(struct caller *c, const struct export_fh *fh)
+static uint32_t getattr(struct caller *c, const struct nfs3_fh *fh)
 {
 	nfs_begin(c, NFSPROC3_GETATTR, &root);
 	nfs_put_fh(c, fh);
@@ -366,7 +366,7 @@ static uint32_t getattr(struct caller *c, const struct export_fh *fh)
 TEST_LOOP(no_bit_of_a_handle_can_be_changed, 0, NDOORS)
 {
 	static struct caller c;
-	struct export_fh fh;
+	struct nfs3_fh fh;
 	struct nfs_cell cell;
 
 	make_cell(0, "bits", &cell);
@@ -377,7 +377,7 @@ TEST_LOOP(no_bit_of_a_handle_can_be_changed, 0, NDOORS)
 		fh.data[bit / 8] ^= (uint8_t)(1 << bit % 8);
 		ck_assert_uint_eq(getattr(&c, &fh), NFS3ERR_BADHANDLE);
 	}
-	for (uint32_t len = 0; len <= EXPORT_FH_MAX; len++) {
+	for (uint32_t len = 0; len <= NFS3_FHSIZE; len++) {
 		fh = cell.file;
 		fh.len = len;
 		if (len != cell.file.len)
@@ -396,8 +396,8 @@ TEST_LOOP(no_bit_of_a_handle_can_be_changed, 0, NDOORS)
 	caller_close(&c);
 }
 
-static uint32_t rename_to(struct caller *c, const struct export_fh *from,
-			  const struct export_fh *to)
+static uint32_t rename_to(struct caller *c, const struct nfs3_fh *from,
+			  const struct nfs3_fh *to)
 {
 	nfs_begin(c, NFSPROC3_RENAME, &root);
 	nfs_put_name(c, from, "from");
@@ -405,8 +405,8 @@ static uint32_t rename_to(struct caller *c, const struct export_fh *from,
 	return nfs_status(c);
 }
 
-static uint32_t link_to(struct caller *c, const struct export_fh *file,
-			const struct export_fh *dir)
+static uint32_t link_to(struct caller *c, const struct nfs3_fh *file,
+			const struct nfs3_fh *dir)
 {
 	nfs_begin(c, NFSPROC3_LINK, &root);
 	nfs_put_fh(c, file);

@@ -4,7 +4,7 @@
 
 #include "lib/stats.h"
 #include "mountd/mountd.h"
-#include "nfs3/proto.h"
+#include "wire/nfs3.h"
 #include "tests/server/doors.h"
 #include "tests/unit/runner.h"
 
@@ -25,7 +25,7 @@ static void open_with(const char *exports)
 static uint32_t getattr(enum door door, bool reserved)
 {
 	static struct caller c;
-	struct export_fh top;
+	struct nfs3_fh top;
 	uint32_t status;
 
 	harness_root(&d.srv, "/mem", &top);

@@ -40,7 +40,7 @@ TEST_CASE(.setup = setup, .teardown = teardown);
  * Then the poller of the first reads. */
 TEST_LOOP(a_write_left_unread_does_not_overwrite_later_data, 0, 2)
 {
-	struct export_fh fh;
+	struct nfs3_fh fh;
 	struct stall late;
 	int left, fd;
 

@@ -37,7 +37,7 @@ struct client {
 	char		 addr[16];
 	int		 fd;
 	bool		 fresh;		/* nothing was answered on it */
-	struct export_fh base;		/* of the file that has links */
+	struct nfs3_fh base;		/* of the file that has links */
 	struct dup_call	 call;
 	/* The state of each name: free, a file, a link to base, a directory. */
 	enum { NONE, FILE_, LINK, DIR_ } what[NAMES];

@@ -390,7 +390,7 @@ TEST(another_address_is_another_client)
 TEST_LOOP(a_write_is_never_answered_with_anothers_reply, 0, 4)
 {
 	static uint8_t data[2000];
-	struct export_fh fh;
+	struct nfs3_fh fh;
 	int fd;
 
 	pick_family(_i % 2);
@@ -420,7 +420,7 @@ TEST_LOOP(a_write_is_never_answered_with_anothers_reply, 0, 4)
 TEST_LOOP(a_write_sent_again_does_not_overtake_the_first, 0, 2)
 {
 	static const uint8_t data[2000] = { 'x' };
-	struct export_fh fh;
+	struct nfs3_fh fh;
 	int fd, again;
 
 	pick_family(_i);
@@ -442,7 +442,7 @@ TEST_LOOP(a_write_sent_again_does_not_overtake_the_first, 0, 2)
 TEST_LOOP(a_late_write_is_cancelled_when_its_connection_is_gone, 0, 2)
 {
 	static const uint8_t data[2000] = { 'x' };
-	struct export_fh fh;
+	struct nfs3_fh fh;
 	int fd;
 
 	pick_family(_i);
@@ -472,7 +472,7 @@ static atomic_bool flooding;
 static void flood(void *arg)
 {
 	static const uint8_t data[16];
-	struct export_fh *fh = arg;
+	struct nfs3_fh *fh = arg;
 	int fd = dup_connect(AF_INET, srv.port, "127.0.0.3");
 	struct dup_call w;
 
@@ -493,7 +493,7 @@ static void flood(void *arg)
 
 TEST_LOOP(other_clients_writes_take_nothing_from_a_rename, 0, 2)
 {
-	struct export_fh fh;
+	struct nfs3_fh fh;
 	pthread_t thread;
 
 	pick_family(_i);

@@ -26,7 +26,7 @@
 
 static const struct caller_cred root = { .uid = 0 };
 static struct doors d;
-static struct export_fh top;
+static struct nfs3_fh top;
 static char base[64];			/* export/ and secret/ are there */
 static uint64_t outside[8];		/* inode numbers */
 static unsigned noutside;
@@ -135,7 +135,7 @@ static uint32_t ask(struct caller *c)
 }
 
 /* The type of what a handle names, which is nothing outside; 0: gone. */
-static uint32_t type_of(struct caller *c, const struct export_fh *fh)
+static uint32_t type_of(struct caller *c, const struct nfs3_fh *fh)
 {
 	uint64_t fileid;
 	uint32_t type;
@@ -153,8 +153,8 @@ static uint32_t type_of(struct caller *c, const struct export_fh *fh)
 	return type;
 }
 
-static bool look_up(struct caller *c, const struct export_fh *dir,
-		    const char *name, struct export_fh *fh)
+static bool look_up(struct caller *c, const struct nfs3_fh *dir,
+		    const char *name, struct nfs3_fh *fh)
 {
 	nfs_begin(c, NFSPROC3_LOOKUP, &root);
 	nfs_put_name(c, dir, name);
@@ -165,8 +165,8 @@ static bool look_up(struct caller *c, const struct export_fh *dir,
 }
 
 /* Everything that the table has, with the names that lie in secret/. */
-static void try_all(struct caller *c, const struct export_fh *dir,
-		    const struct export_fh *file, unsigned n)
+static void try_all(struct caller *c, const struct nfs3_fh *dir,
+		    const struct nfs3_fh *file, unsigned n)
 {
 	static const char *const names[] = { "x", "victim", "sub", "new" };
 	struct nfs_cell cell = { *dir, *file, *file };
@@ -214,7 +214,7 @@ static void create_over(struct caller *c, uint32_t how)
 
 static void mount_below(struct caller *c, const char *below)
 {
-	struct export_fh fh;
+	struct nfs3_fh fh;
 	char path[128];
 
 	snprintf(path, sizeof(path), "%s/export/%s", base, below);
@@ -229,7 +229,7 @@ static void mount_below(struct caller *c, const char *below)
 /* The directory "d": its place now, and its contents. */
 static void visit_dir(struct caller *c, unsigned n)
 {
-	struct export_fh dir, file;
+	struct nfs3_fh dir, file;
 
 	if (!look_up(c, &top, "d", &dir))
 		return;
@@ -249,7 +249,7 @@ static void visit_dir(struct caller *c, unsigned n)
 
 static void visit_file(struct caller *c, unsigned n)
 {
-	struct export_fh file;
+	struct nfs3_fh file;
 
 	create_over(c, n % 3);
 	if (!look_up(c, &top, "f", &file))
@@ -260,10 +260,10 @@ static void visit_file(struct caller *c, unsigned n)
 }
 
 /* It may have been moved out meanwhile, and ".." is no way to follow. */
-static void visit_moved(struct caller *c, const struct export_fh *moved,
-			const struct export_fh *sub)
+static void visit_moved(struct caller *c, const struct nfs3_fh *moved,
+			const struct nfs3_fh *sub)
 {
-	struct export_fh up;
+	struct nfs3_fh up;
 
 	if (look_up(c, moved, "..", &up))
 		type_of(c, &up);
@@ -273,7 +273,7 @@ static void visit_moved(struct caller *c, const struct export_fh *moved,
 
 static void *client(void *arg)
 {
-	struct export_fh moved, sub;
+	struct nfs3_fh moved, sub;
 	static _Thread_local struct caller c;
 
 	caller_open(&c, &d, DOOR_TCP, false);
@@ -358,7 +358,7 @@ static void race(void)
 static void stand_still(void)
 {
 	static struct caller c;
-	struct export_fh fh, moved, sub;
+	struct nfs3_fh fh, moved, sub;
 
 	caller_open(&c, &d, DOOR_TCP, false);
 	ck_assert(look_up(&c, &top, "l", &fh));

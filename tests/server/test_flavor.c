@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <sys/socket.h>
 
-#include "nfs3/proto.h"
+#include "wire/nfs3.h"
 #include "tests/server/dup_client.h"
 #include "tests/server/xor_flavor.h"
 #include "tests/unit/runner.h"
@@ -22,7 +22,7 @@ static const struct rpc_flavor *const flavors[] = { &xor_flavor, NULL };
 
 static struct doors d;
 static struct caller c;
-static struct export_fh top;
+static struct nfs3_fh top;
 static char dir[32];
 static uint32_t key, seq;
 
@@ -169,7 +169,7 @@ static uint32_t status(void)
 	return xdr_get_u32(&res);
 }
 
-static void put_fh(const struct export_fh *fh)
+static void put_fh(const struct nfs3_fh *fh)
 {
 	xdr_put_opaque(&args, fh->data, fh->len);
 }
@@ -185,20 +185,20 @@ static void begin_create(const char *name)
 		xdr_put_u32(&args, 0);
 }
 
-static struct export_fh created(void)
+static struct nfs3_fh created(void)
 {
 	ck_assert(xdr_get_bool(&res));
 	return harness_get_fh(&res);
 }
 
-static struct export_fh make_file(const char *name)
+static struct nfs3_fh make_file(const char *name)
 {
 	begin_create(name);
 	ck_assert_uint_eq(status(), NFS3_OK);
 	return created();
 }
 
-static void begin_read(const struct export_fh *fh, uint32_t count)
+static void begin_read(const struct nfs3_fh *fh, uint32_t count)
 {
 	begin(NFS3_PROGRAM, NFSPROC3_READ);
 	put_fh(fh);
@@ -210,7 +210,7 @@ static void begin_read(const struct export_fh *fh, uint32_t count)
 TEST_LOOP(data_is_wrapped_both_ways, 0, NDOORS)
 {
 	static const uint32_t lens[] = { 1, 700, 5001, LEN };
-	struct export_fh fh;
+	struct nfs3_fh fh;
 
 	setup(_i);
 	make_session(12345);
@@ -236,7 +236,7 @@ TEST_LOOP(data_is_wrapped_both_ways, 0, NDOORS)
 
 TEST_LOOP(results_that_cannot_be_wrapped_are_not_sent, 0, NDOORS)
 {
-	struct export_fh fh;
+	struct nfs3_fh fh;
 
 	setup(_i);
 	make_session(1);
@@ -321,7 +321,7 @@ TEST(mnt_lists_the_flavors_of_the_table)
 	begin(MOUNT, 1);
 	xdr_put_opaque(&args, dir, (uint32_t)strlen(dir));
 	ck_assert_uint_eq(status(), 0);
-	xdr_get_opaque(&res, EXPORT_FH_MAX);
+	xdr_get_opaque(&res, NFS3_FHSIZE);
 	ck_assert_uint_eq(xdr_get_u32(&res), 2);
 	ck_assert_uint_eq(xdr_get_u32(&res), XOR_FLAVOR);
 	ck_assert_uint_eq(xdr_get_u32(&res), XOR_FLAVOR + 1);

@@ -28,7 +28,7 @@
 enum { MEM, ONE, NEXPORTS };
 
 static struct rpc_share shares[NEXPORTS];
-static struct export_fh fhs[NEXPORTS];
+static struct nfs3_fh fhs[NEXPORTS];
 static const char *const paths[NEXPORTS] = { "/mem", "/one" };
 
 /* Each export has its queues, as the daemon wires it. */

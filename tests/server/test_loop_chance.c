@@ -14,7 +14,7 @@
 #include <string.h>
 
 #include "lib/log.h"
-#include "nfs3/proto.h"
+#include "wire/nfs3.h"
 #include "tests/unit/runner.h"
 #include "tests/loop/loop.h"
 #include "transport/rpcrdma/requester.h"
@@ -27,7 +27,7 @@ static struct fabric fabric;
 static struct xprt_listener *listener;
 static struct loop *client;
 static struct rpcrdma_requester *peer;	/* NULL: none */
-static struct export_fh top;
+static struct nfs3_fh top;
 static struct rpcrdma_request req;
 static sem_t done;
 static uint32_t xid;
@@ -107,7 +107,7 @@ static void request_done(struct rpcrdma_request *q)
 	sem_post(&done);
 }
 
-static void begin(uint32_t proc, const struct export_fh *fh)
+static void begin(uint32_t proc, const struct nfs3_fh *fh)
 {
 	static const uint32_t auth[] = { 1, 20, 0, 0, 0, 0, 0, 0, 0 };
 
@@ -173,7 +173,7 @@ static void put_name(int i)
 }
 
 /* Names are made once, with GUARDED: the second time it would fail. */
-static struct export_fh make_file(int i)
+static struct nfs3_fh make_file(int i)
 {
 	begin(NFSPROC3_CREATE, &top);
 	put_name(i);
@@ -185,7 +185,7 @@ static struct export_fh make_file(int i)
 	return harness_get_fh(&in);
 }
 
-static void write_file(const struct export_fh *fh, uint32_t len, int salt)
+static void write_file(const struct nfs3_fh *fh, uint32_t len, int salt)
 {
 	for (uint32_t i = 0; i < len; i++)
 		data[i] = (uint8_t)(i * 11 + (i >> 8) + (uint32_t)salt * 37);
@@ -200,7 +200,7 @@ static void write_file(const struct export_fh *fh, uint32_t len, int salt)
 	ck_assert_uint_eq(ask(), NFS3_OK);
 }
 
-static void read_file(const struct export_fh *fh, uint32_t len)
+static void read_file(const struct nfs3_fh *fh, uint32_t len)
 {
 	memset(sink, 0xee, sizeof(sink));
 	begin(NFSPROC3_READ, fh);
@@ -235,7 +235,7 @@ TEST(whatever_fails_no_data_is_wrong_nothing_done_twice_nothing_left)
 		for (int i = 0; i < ROUNDS; i++) {
 			uint32_t len = 1 + (seed * 977 + (uint32_t)i * 12347) %
 				       DATA;
-			struct export_fh fh = make_file(i);
+			struct nfs3_fh fh = make_file(i);
 
 			write_file(&fh, len, i);
 			read_file(&fh, len);

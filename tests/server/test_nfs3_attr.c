@@ -106,10 +106,10 @@ TEST(attributes_are_those_of_the_file)
 TEST(a_forged_handle_is_bad)
 {
 	nfs_fh3 fh = nfs_make_file(top, "f", "");
-	char copy[EXPORT_FH_MAX] = { 0 };
+	char copy[NFS3_FHSIZE] = { 0 };
 	nfs_fh3 bad = { { fh.data.data_len, copy } };
 	nfs_fh3 none = { { 0, copy } };
-	nfs_fh3 zero = { { EXPORT_FH_MAX, copy } };
+	nfs_fh3 zero = { { NFS3_FHSIZE, copy } };
 
 	ck_assert_int_eq(try_getattr(&root, none), NFS3ERR_BADHANDLE);
 	ck_assert_int_eq(try_getattr(&root, zero), NFS3ERR_BADHANDLE);

@@ -84,7 +84,7 @@ TEST(link_adds_a_name)
 
 TEST(two_exports_are_two_devices)
 {
-	struct export_fh other;
+	struct nfs3_fh other;
 	nfs_fh3 fh;
 
 	harness_publish(&srv, "/mem 127.0.0.1(rw,insecure,no_root_squash)\n"
@@ -99,7 +99,7 @@ TEST(two_exports_are_two_devices)
 
 TEST(a_second_handle_is_checked_like_the_first)
 {
-	char zero[EXPORT_FH_MAX] = { 0 };
+	char zero[NFS3_FHSIZE] = { 0 };
 	nfs_fh3 bad = { { 32, zero } };
 	nfs_fh3 gone = nfs_make_dir(top, "gone");
 

@@ -49,7 +49,7 @@ static READ3res read_at(uint64_t offset, uint32_t count)
 
 static void setup(void)
 {
-	static char copy[EXPORT_FH_MAX];
+	static char copy[NFS3_FHSIZE];
 
 	nfs_setup();
 	for (size_t i = 0; i < LEN; i++) {

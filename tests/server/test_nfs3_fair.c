@@ -32,7 +32,7 @@
 #define LIGHT_CALLS	200
 
 static struct rpc_share shares[NEXPORTS];
-static struct export_fh fhs[NEXPORTS];
+static struct nfs3_fh fhs[NEXPORTS];
 static const char *const paths[NEXPORTS] = { "/mem", "/one", "/two" };
 
 static void set_share(struct export_tree *e, void *arg)
@@ -136,7 +136,7 @@ static bool send_call(struct peer *p, uint32_t *words, const uint32_t *w)
 /* COMMIT of, or REMOVE of "none" from, the root of an export. */
 static bool peer_send(struct peer *p, uint32_t proc, unsigned export)
 {
-	const struct export_fh *fh = &fhs[export];
+	const struct nfs3_fh *fh = &fhs[export];
 	uint32_t words[64] = { 0 }, *w;
 
 	w = put_call(p, words, proc, fh->data, fh->len);

@@ -62,7 +62,7 @@ static void expect_data(nfs_fh3 fh, uint64_t offset, uint32_t count,
 /* The handle lies in what root keeps; a copy does not. */
 static nfs_fh3 own(nfs_fh3 fh)
 {
-	static char copies[4][EXPORT_FH_MAX];
+	static char copies[4][NFS3_FHSIZE];
 	static unsigned n;
 
 	memcpy(copies[n], fh.data.data_val, fh.data.data_len);

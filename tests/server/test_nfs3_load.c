@@ -232,7 +232,7 @@ TEST_CASE(.setup = setup_two, .teardown = teardown_two);
 /* All of its calls wait in the file system, and hold one of two workers. */
 TEST(a_slow_export_does_not_stop_another)
 {
-	struct export_fh fh;
+	struct nfs3_fh fh;
 	REMOVE3args a = { .object = { { { 0, NULL } }, "none" } };
 	unsigned left = 8;
 
@@ -282,7 +282,7 @@ TEST_CASE(.setup = setup_named, .teardown = nfs_teardown);
 TEST(a_silent_name_service_stops_only_those_who_need_it)
 {
 	struct nfs_client mount;
-	struct export_fh fh;
+	struct nfs3_fh fh;
 	GETATTR3args a;
 	unsigned left = 4, mounts = 4;
 

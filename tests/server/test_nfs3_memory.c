@@ -101,7 +101,7 @@ static void setup_posix(void)
 	struct harness_config config = {
 		.backend = &posix_vfs_ops, .exports = exports,
 	};
-	struct export_fh fh;
+	struct nfs3_fh fh;
 
 	ours = true;
 	ck_assert_int_eq(rcu_later_start(), 0);	/* as gannetd does */

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "lib/log.h"
-#include "nfs3/proto.h"
+#include "wire/nfs3.h"
 #include "tests/server/fake_xprt.h"
 #include "tests/server/fault_vfs.h"
 #include "tests/server/harness.h"
@@ -17,7 +17,7 @@
 
 static struct harness srv;
 static struct fake_xprt conn;
-static struct export_fh fh;
+static struct nfs3_fh fh;
 static uint8_t data[16384];
 static uint8_t head[512];
 static struct xdr_out out;

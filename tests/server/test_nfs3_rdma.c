@@ -12,7 +12,7 @@
 
 #include "lib/log.h"
 #include "lib/stats.h"
-#include "nfs3/proto.h"
+#include "wire/nfs3.h"
 #include "tests/unit/runner.h"
 #include "tests/loop/loop.h"
 #include "transport/rpcrdma/requester.h"
@@ -27,7 +27,7 @@ static struct fabric fabric;
 static struct xprt_listener *listener;
 static struct rpcrdma_requester *peer;
 static struct loop *client;
-static struct export_fh top;
+static struct nfs3_fh top;
 static sem_t connected, done;
 
 static uint8_t call[16384], reply_buf[16384];
@@ -123,7 +123,7 @@ static void begin(uint32_t proc)
 		xdr_put_u32(&out, auth[i]);
 }
 
-static void put_fh(const struct export_fh *fh)
+static void put_fh(const struct nfs3_fh *fh)
 {
 	xdr_put_opaque(&out, fh->data, fh->len);
 }
@@ -182,13 +182,13 @@ static void skip_wcc(void)
 		xdr_get_fixed(&in, POST_ATTR - 4);
 }
 
-static struct export_fh take_fh(void)
+static struct nfs3_fh take_fh(void)
 {
 	ck_assert(xdr_get_bool(&in));
 	return harness_get_fh(&in);
 }
 
-static struct export_fh make_file(const char *name)
+static struct nfs3_fh make_file(const char *name)
 {
 	begin(NFSPROC3_CREATE);
 	put_fh(&top);
@@ -199,7 +199,7 @@ static struct export_fh make_file(const char *name)
 }
 
 /* WRITE at 0, the data in a Read chunk or inline. */
-static void write_file(const struct export_fh *fh, uint32_t len, bool chunk)
+static void write_file(const struct nfs3_fh *fh, uint32_t len, bool chunk)
 {
 	begin(NFSPROC3_WRITE);
 	put_fh(fh);
@@ -215,7 +215,7 @@ static void write_file(const struct export_fh *fh, uint32_t len, bool chunk)
 	ck_assert_uint_eq(xdr_get_u32(&in), len);
 }
 
-static void begin_read(const struct export_fh *fh, uint32_t count)
+static void begin_read(const struct nfs3_fh *fh, uint32_t count)
 {
 	begin(NFSPROC3_READ);
 	put_fh(fh);
@@ -238,7 +238,7 @@ TEST_LOOP(data_goes_by_chunks_both_ways, 0, SEEDS)
 {
 	static const uint32_t lens[] = { 1, 3, 4, 4097, 122880, 122881,
 					 MIB - 1, MIB };
-	struct export_fh fh;
+	struct nfs3_fh fh;
 
 	start(_i);
 	fh = make_file("f");
@@ -263,7 +263,7 @@ TEST_LOOP(a_write_of_more_than_wtmax_is_cut_to_it, 0, SEEDS)
 {
 	static const uint32_t lens[] = { MIB + MIB / 5 + 1, 4 * MIB };
 	static uint8_t many[4 * MIB];
-	struct export_fh fh;
+	struct nfs3_fh fh;
 
 	start(_i);
 	fh = make_file("f");
@@ -288,7 +288,7 @@ TEST_LOOP(a_write_of_more_than_wtmax_is_cut_to_it, 0, SEEDS)
 
 TEST_LOOP(small_data_goes_inline_both_ways, 0, SEEDS)
 {
-	struct export_fh fh;
+	struct nfs3_fh fh;
 
 	start(_i);
 	fh = make_file("f");
@@ -304,7 +304,7 @@ TEST_LOOP(small_data_goes_inline_both_ways, 0, SEEDS)
 TEST_LOOP(small_data_goes_padded, 0, SEEDS)
 {
 	uint64_t before = stats_sum_by_name("rdma_padded_calls");
-	struct export_fh fh;
+	struct nfs3_fh fh;
 
 	pad_align = 512;
 	start(_i);
@@ -322,7 +322,7 @@ TEST_LOOP(small_data_goes_padded, 0, SEEDS)
 
 TEST_LOOP(a_write_chunk_that_is_too_large_is_used_in_part, 0, SEEDS)
 {
-	struct export_fh fh;
+	struct nfs3_fh fh;
 
 	start(_i);
 	fh = make_file("f");
@@ -338,7 +338,7 @@ TEST_LOOP(a_write_chunk_that_is_too_large_is_used_in_part, 0, SEEDS)
 
 TEST_LOOP(a_write_chunk_for_nothing_comes_back_empty, 0, SEEDS)
 {
-	struct export_fh fh;
+	struct nfs3_fh fh;
 
 	start(_i);
 	fh = make_file("f");
@@ -362,7 +362,7 @@ TEST_LOOP(a_write_chunk_for_nothing_comes_back_empty, 0, SEEDS)
 
 TEST_LOOP(links_go_by_chunks_both_ways, 0, SEEDS)
 {
-	struct export_fh fh;
+	struct nfs3_fh fh;
 
 	start(_i);
 	memset(data, 'x', 4095);
@@ -426,7 +426,7 @@ TEST_LOOP(directories_go_by_the_reply_chunk_when_they_must, 0, SEEDS)
 
 TEST_LOOP(a_long_call_is_a_call, 0, SEEDS)
 {
-	struct export_fh fh;
+	struct nfs3_fh fh;
 
 	start(_i);
 	fh = make_file("f");

@@ -24,7 +24,7 @@ TEST(errors_at_random_lose_nothing_that_was_acknowledged)
 {
 	struct harness_config config = { .backend = &fault_vfs_ops };
 	unsigned turns = crash_setting("GANNET_STORM_TURNS", TURNS);
-	struct export_fh root;
+	struct nfs3_fh root;
 
 	fault_init();
 	harness_start(&srv, &config);

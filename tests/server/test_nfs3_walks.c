@@ -83,7 +83,7 @@ struct names {
 static struct {
 	char	 dir[512];
 	nfs_fh3	 fh;
-	struct export_fh handle;
+	struct nfs3_fh handle;
 	uint64_t random;
 	unsigned step;
 	unsigned walks;			/* that came to their end */

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "lib/log.h"
-#include "nfs3/proto.h"
+#include "wire/nfs3.h"
 #include "tests/server/record_stream.h"
 #include "tests/unit/runner.h"
 #include "transport/stream/stream.h"
@@ -18,7 +18,7 @@
 #define MOUNT		100005
 
 static struct harness srv;
-static struct export_fh top;
+static struct nfs3_fh top;
 static int fd;
 
 static uint8_t call_buf[256 << 10], reply_buf[256 << 10];

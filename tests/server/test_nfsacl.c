@@ -10,7 +10,7 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
-#include "nfs3/proto.h"
+#include "wire/nfs3.h"
 #include "tests/server/doors.h"
 #include "tests/server/late_vfs.h"
 #include "tests/unit/runner.h"
@@ -82,7 +82,7 @@ static void close_all(void)
 
 static void begin_proc(uint32_t proc, const char *export, const char *name)
 {
-	struct export_fh fh;
+	struct nfs3_fh fh;
 
 	harness_root(&d.srv, export, &fh);
 	if (name) {

@@ -194,7 +194,7 @@ static uint32_t id_of(const char *path, const char *addr)
 	const struct vfs_handle root = { .len = 4 };
 	struct vfs_handle h;
 	struct export_opts opts;
-	struct export_fh fh;
+	struct nfs3_fh fh;
 	struct export_tree *e;
 	const char *rest;
 	uint32_t id;

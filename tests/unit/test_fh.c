@@ -28,7 +28,7 @@ static struct vfs_handle handle(uint32_t len)
 	return h;
 }
 
-static int parse_fh(const struct export_fh *fh, uint32_t len)
+static int parse_fh(const struct nfs3_fh *fh, uint32_t len)
 {
 	struct vfs_handle h;
 	uint32_t id;
@@ -42,11 +42,11 @@ TEST(a_filehandle_is_read_as_it_was_made)
 {
 	for (uint32_t len = 0; len <= VFS_HANDLE_MAX; len++) {
 		struct vfs_handle h = handle(len), back;
-		struct export_fh fh;
+		struct nfs3_fh fh;
 		uint32_t id;
 
 		export_fh_make(table, &an_export, &h, &fh);
-		ck_assert_uint_le(fh.len, EXPORT_FH_MAX);
+		ck_assert_uint_le(fh.len, NFS3_FHSIZE);
 		ck_assert_uint_eq(fh.len % 4, 0);
 		ck_assert_int_eq(export_fh_parse(table, fh.data, fh.len, &id,
 						 &back), 0);
@@ -60,7 +60,7 @@ TEST(every_changed_bit_is_refused)
 {
 	struct vfs_handle h = handle(13);
 	uint64_t count = stats_sum_by_name("fh_forged");
-	struct export_fh fh;
+	struct nfs3_fh fh;
 
 	export_fh_make(table, &an_export, &h, &fh);
 	for (uint32_t bit = 0; bit < fh.len * 8; bit++) {
@@ -76,13 +76,13 @@ TEST(every_changed_bit_is_refused)
 TEST(every_other_length_is_refused)
 {
 	struct vfs_handle h = handle(20);
-	struct export_fh fh;
+	struct nfs3_fh fh;
 
 	export_fh_make(table, &an_export, &h, &fh);
-	for (uint32_t len = 0; len <= EXPORT_FH_MAX; len++)
+	for (uint32_t len = 0; len <= NFS3_FHSIZE; len++)
 		ck_assert_int_eq(parse_fh(&fh, len),
 				 len == fh.len ? 0 : -EBADMSG);
-	ck_assert_int_eq(parse_fh(&fh, EXPORT_FH_MAX + 1), -EBADMSG);
+	ck_assert_int_eq(parse_fh(&fh, NFS3_FHSIZE + 1), -EBADMSG);
 }
 
 /* No client can turn a handle of one export into one of another. */
@@ -90,7 +90,7 @@ TEST(handles_do_not_move_between_exports)
 {
 	struct export_tree other = { .id = 0x80c0ffef, .fs = &a_tree };
 	struct vfs_handle h = handle(12);
-	struct export_fh a, b;
+	struct nfs3_fh a, b;
 
 	export_fh_make(table, &an_export, &h, &a);
 	export_fh_make(table, &other, &h, &b);
@@ -104,7 +104,7 @@ TEST(handles_do_not_move_between_exports)
 TEST(another_server_without_the_key_refuses)
 {
 	struct vfs_handle h = handle(12);
-	struct export_fh fh;
+	struct nfs3_fh fh;
 
 	export_fh_make(table, &an_export, &h, &fh);
 	table_end();
@@ -161,7 +161,7 @@ static struct export_tree *share(const uint8_t *key)
 TEST(servers_of_a_tree_with_a_key_take_each_others_handles)
 {
 	struct vfs_handle h = handle(20);
-	struct export_fh here, there;
+	struct nfs3_fh here, there;
 
 	export_fh_make(table, share(shared_key), &h, &here);
 	table_end();
@@ -175,7 +175,7 @@ TEST(servers_of_a_tree_with_a_key_take_each_others_handles)
 TEST(every_changed_bit_of_a_handle_of_a_tree_is_refused)
 {
 	struct vfs_handle h = handle(13);
-	struct export_fh fh;
+	struct nfs3_fh fh;
 
 	export_fh_make(table, share(shared_key), &h, &fh);
 	for (uint32_t bit = 0; bit < fh.len * 8; bit++) {
@@ -193,7 +193,7 @@ TEST(every_changed_bit_of_a_handle_of_a_tree_is_refused)
 TEST(another_key_of_the_tree_refuses_handles_of_the_old_one)
 {
 	struct vfs_handle h = handle(13);
-	struct export_fh fh;
+	struct nfs3_fh fh;
 
 	export_fh_make(table, share(shared_key), &h, &fh);
 	share(other_key);
@@ -207,7 +207,7 @@ TEST(a_key_of_a_tree_makes_handles_of_that_tree_alone)
 {
 	struct export_tree *e = share(shared_key);
 	struct vfs_handle h = handle(13);
-	struct export_fh fh;
+	struct nfs3_fh fh;
 	struct export_tree forged = { .fs = e->fs, .id = export_at("/b")->id };
 
 	export_fh_make(table, &forged, &h, &fh);
@@ -218,7 +218,7 @@ TEST(a_handle_of_a_tree_that_is_not_mounted_yet_is_one_for_later)
 {
 	static struct vfs_ops late;
 	struct vfs_handle h = handle(13);
-	struct export_fh fh;
+	struct nfs3_fh fh;
 
 	export_fh_make(table, share(shared_key), &h, &fh);
 	table_end();

@@ -27,7 +27,7 @@ static void put_where(const char *name)
 static void put_sattr(void)
 {
 	xdr_put_bool(&out, true);
-	xdr_put_u32(&out, 0106755);
+	xdr_put_u32(&out, 06755);
 	xdr_put_bool(&out, true);
 	xdr_put_u32(&out, 1001);
 	xdr_put_bool(&out, true);
@@ -79,6 +79,21 @@ static void decode(bool (*get)(struct xdr_in *, void *), void *args)
 	ck_assert(decode_len(get, args, len));
 }
 
+/* Arguments that were decoded become the same bytes again, except the data of a
+ * WRITE. */
+static void encode(enum nfs3_procnum proc, const void *args)
+{
+	uint8_t again[sizeof(wire)];
+	struct xdr_out x;
+
+	xdr_out_init(&x, again, sizeof(again));
+	nfs3_put_args(&x, proc, args);
+	ck_assert(!x.bad);
+	ck_assert_uint_eq(xdr_out_len(&x), proc == NFSPROC3_WRITE ?
+			  xdr_out_len(&out) - 8 : xdr_out_len(&out));
+	ck_assert_mem_eq(again, wire, xdr_out_len(&x));
+}
+
 TEST(handle_only)
 {
 	struct nfs3_fh_args a;
@@ -86,6 +101,7 @@ TEST(handle_only)
 	begin();
 	put_fh();
 	decode(nfs3_get_fh, &a);
+	encode(NFSPROC3_GETATTR, &a);
 	check_view(a.fh, "handle7");
 }
 
@@ -97,6 +113,7 @@ TEST(longest_handle_is_taken_a_longer_one_is_not)
 	begin();
 	xdr_put_opaque(&out, fh, NFS3_FHSIZE);
 	decode(nfs3_get_fh, &a);
+	encode(NFSPROC3_GETATTR, &a);
 	begin();
 	xdr_put_opaque(&out, fh, NFS3_FHSIZE + 1);
 	ck_assert(!decode_len(nfs3_get_fh, &a, xdr_out_len(&out)));
@@ -116,6 +133,7 @@ TEST(setattr)
 	xdr_put_u32(&out, 5);
 	xdr_put_u32(&out, 6);
 	decode(nfs3_get_setattr, &a);
+	encode(NFSPROC3_SETATTR, &a);
 	check_sattr(&a.attr);
 	ck_assert(a.attr.guarded);
 	ck_assert_int_eq(a.attr.guard.tv_sec, 5);
@@ -131,8 +149,23 @@ TEST(setattr_of_nothing)
 	for (int i = 0; i < 7; i++)
 		xdr_put_u32(&out, 0);
 	decode(nfs3_get_setattr, &a);
+	encode(NFSPROC3_SETATTR, &a);
 	ck_assert_uint_eq(a.attr.set, 0);
 	ck_assert(!a.attr.guarded);
+}
+
+TEST(bits_beyond_the_mode_are_left_out)
+{
+	struct nfs3_setattr_args a;
+
+	begin();
+	put_fh();
+	xdr_put_bool(&out, true);
+	xdr_put_u32(&out, 0106755);
+	for (int i = 0; i < 6; i++)
+		xdr_put_u32(&out, 0);
+	decode(nfs3_get_setattr, &a);
+	ck_assert_uint_eq(a.attr.mode, 06755);
 }
 
 /* Each of the seven discriminants of SETATTR, one past its last value. */
@@ -155,6 +188,7 @@ TEST(dirop)
 	begin();
 	put_where("name");
 	decode(nfs3_get_dirop, &a);
+	encode(NFSPROC3_LOOKUP, &a);
 	check_view(a.fh, "handle7");
 	check_view(a.name, "name");
 }
@@ -169,6 +203,7 @@ TEST(a_long_name_is_decoded)
 	put_fh();
 	xdr_put_opaque(&out, name, sizeof(name));
 	decode(nfs3_get_dirop, &a);
+	encode(NFSPROC3_LOOKUP, &a);
 	ck_assert_uint_eq(a.name.len, sizeof(name));
 }
 
@@ -180,6 +215,7 @@ TEST(access_args)
 	put_fh();
 	xdr_put_u32(&out, 0x3f);
 	decode(nfs3_get_access, &a);
+	encode(NFSPROC3_ACCESS, &a);
 	ck_assert_uint_eq(a.access, 0x3f);
 }
 
@@ -192,6 +228,7 @@ TEST(read_args)
 	xdr_put_u64(&out, 5ull << 30);
 	xdr_put_u32(&out, 1 << 20);
 	decode(nfs3_get_read, &a);
+	encode(NFSPROC3_READ, &a);
 	ck_assert_uint_eq(a.offset, 5ull << 30);
 	ck_assert_uint_eq(a.count, 1 << 20);
 }
@@ -212,6 +249,7 @@ TEST(write_args)
 	put_write_head(VFS_DATA_SYNC);
 	xdr_put_opaque(&out, "bytes", 5);
 	decode(nfs3_get_write, &a);
+	encode(NFSPROC3_WRITE, &a);
 	ck_assert_uint_eq(a.offset, 1ull << 33);
 	ck_assert_uint_eq(a.count, 5);
 	ck_assert_int_eq(a.stable, VFS_DATA_SYNC);
@@ -263,6 +301,7 @@ TEST(create_unchecked_and_guarded)
 		xdr_put_u32(&out, mode);
 		put_sattr();
 		decode(nfs3_get_create, &a);
+		encode(NFSPROC3_CREATE, &a);
 		ck_assert_int_eq(a.how.how, mode == UNCHECKED ?
 				 VFS_CREATE_UNCHECKED : VFS_CREATE_GUARDED);
 		check_view(a.where.name, "new");
@@ -279,6 +318,7 @@ TEST(create_exclusive)
 	xdr_put_u32(&out, EXCLUSIVE);
 	xdr_put_u64(&out, 0x0123456789abcdef);
 	decode(nfs3_get_create, &a);
+	encode(NFSPROC3_CREATE, &a);
 	ck_assert_int_eq(a.how.how, VFS_CREATE_EXCLUSIVE);
 	ck_assert_uint_eq(a.how.verf, 0x0123456789abcdef);
 	ck_assert_uint_eq(a.how.attr.set, 0);
@@ -303,6 +343,7 @@ TEST(mkdir_args)
 	put_where("dir");
 	put_sattr();
 	decode(nfs3_get_mkdir, &a);
+	encode(NFSPROC3_MKDIR, &a);
 	ck_assert_uint_eq(a.type, VFS_DIR);
 	check_sattr(&a.what.attr);
 }
@@ -316,6 +357,7 @@ TEST(symlink_args)
 	put_sattr();
 	xdr_put_opaque(&out, "to/here", 7);
 	decode(nfs3_get_symlink, &a);
+	encode(NFSPROC3_SYMLINK, &a);
 	ck_assert_uint_eq(a.type, VFS_LNK);
 	check_sattr(&a.what.attr);
 	ck_assert_uint_eq(a.what.target_len, 7);
@@ -334,6 +376,7 @@ TEST(mknod_of_devices)
 		xdr_put_u32(&out, 8);
 		xdr_put_u32(&out, 1);
 		decode(nfs3_get_mknod, &a);
+		encode(NFSPROC3_MKNOD, &a);
 		ck_assert_uint_eq(a.type, type);
 		check_sattr(&a.what.attr);
 		ck_assert_uint_eq(a.what.rdev_major, 8);
@@ -351,6 +394,7 @@ TEST(mknod_of_pipes)
 		xdr_put_u32(&out, type);
 		put_sattr();
 		decode(nfs3_get_mknod, &a);
+		encode(NFSPROC3_MKNOD, &a);
 		ck_assert_uint_eq(a.type, type);
 		check_sattr(&a.what.attr);
 		ck_assert_uint_eq(a.what.rdev_major, 0);
@@ -378,6 +422,7 @@ TEST(rename_args)
 	put_where("old");
 	put_where("newer");
 	decode(nfs3_get_rename, &a);
+	encode(NFSPROC3_RENAME, &a);
 	check_view(a.from.name, "old");
 	check_view(a.to.fh, "handle7");
 	check_view(a.to.name, "newer");
@@ -391,6 +436,7 @@ TEST(link_args)
 	xdr_put_opaque(&out, "file", 4);
 	put_where("second");
 	decode(nfs3_get_link, &a);
+	encode(NFSPROC3_LINK, &a);
 	check_view(a.fh, "file");
 	check_view(a.link.fh, "handle7");
 	check_view(a.link.name, "second");
@@ -406,6 +452,7 @@ TEST(readdir_args)
 	xdr_put_u64(&out, 88);
 	xdr_put_u32(&out, 4096);
 	decode(nfs3_get_readdir, &a);
+	encode(NFSPROC3_READDIR, &a);
 	ck_assert_uint_eq(a.cookie, 77);
 	ck_assert_uint_eq(a.verf, 88);
 	ck_assert_uint_eq(a.dircount, UINT32_MAX);
@@ -423,6 +470,7 @@ TEST(readdirplus_args)
 	xdr_put_u32(&out, 512);
 	xdr_put_u32(&out, 4096);
 	decode(nfs3_get_readdirplus, &a);
+	encode(NFSPROC3_READDIRPLUS, &a);
 	ck_assert_uint_eq(a.dircount, 512);
 	ck_assert_uint_eq(a.maxcount, 4096);
 }
@@ -436,6 +484,7 @@ TEST(commit_args)
 	xdr_put_u64(&out, 4096);
 	xdr_put_u32(&out, 12);
 	decode(nfs3_get_commit, &a);
+	encode(NFSPROC3_COMMIT, &a);
 	ck_assert_uint_eq(a.offset, 4096);
 	ck_assert_uint_eq(a.count, 12);
 }

@@ -225,7 +225,8 @@ TEST(fsstat_result)
 TEST(fsinfo_result)
 {
 	struct nfs3_fsinfo_res r = {
-		.attr = POST_ATTR, .rtmax = 1 << 20, .wtmax = 1 << 19,
+		.attr = POST_ATTR, .rtmax = 1 << 20,
+		.rtpref = 1 << 20, .wtmax = 1 << 19, .wtpref = 1 << 19,
 		.dtpref = 1 << 16,
 		.limits = { .max_file_size = 1ull << 50,
 			    .time_delta = { 0, 1 }, .hard_links = true,
@@ -262,4 +263,135 @@ TEST(commit_result)
 	looks(nfs3_put_commit, &r, "Www", 5, 6);
 	r.status = NFS3ERR_IO;
 	looks(nfs3_put_commit, &r, "W");
+}
+
+/* The results of each procedure, filled in. */
+static union nfs3_res some_result(enum nfs3_procnum proc)
+{
+	switch (proc) {
+	case NFSPROC3_GETATTR:
+		return (union nfs3_res){ .getattr.attr = POST_ATTR };
+	case NFSPROC3_SETATTR:
+	case NFSPROC3_REMOVE:
+	case NFSPROC3_RMDIR:
+		return (union nfs3_res){ .wcc.wcc = WCC };
+	case NFSPROC3_LOOKUP:
+		return (union nfs3_res){ .lookup = {
+			.fh = FH, .attr = POST_ATTR, .dir_attr = POST_ATTR } };
+	case NFSPROC3_WRITE:
+		return (union nfs3_res){ .write = {
+			.wcc = WCC, .count = 31, .committed = VFS_DATA_SYNC,
+			.verf = 1ull << 35 } };
+	case NFSPROC3_RENAME:
+		return (union nfs3_res){ .rename = {
+			.from_wcc = WCC, .to_wcc = WCC } };
+	case NFSPROC3_LINK:
+		return (union nfs3_res){ .link = {
+			.attr = POST_ATTR, .dir_wcc = WCC } };
+	case NFSPROC3_COMMIT:
+		return (union nfs3_res){ .commit = {
+			.wcc = WCC, .verf = 1ull << 36 } };
+	case NFSPROC3_CREATE:
+	case NFSPROC3_MKDIR:
+	case NFSPROC3_SYMLINK:
+	case NFSPROC3_MKNOD:
+		return (union nfs3_res){ .create = {
+			.dir_wcc = WCC, .fh = FH, .attr = POST_ATTR } };
+	default:
+		break;
+	}
+	/* The others have the attributes of the file first. */
+	return (union nfs3_res){ .getattr.attr = POST_ATTR };
+}
+
+static union nfs3_res rest_of(enum nfs3_procnum proc)
+{
+	union nfs3_res r = some_result(proc);
+
+	if (proc == NFSPROC3_ACCESS)
+		r.access.access = 0x2f;
+	if (proc == NFSPROC3_READLINK)
+		r.readlink.len = 77;
+	if (proc == NFSPROC3_READ) {
+		r.read.count = 4097;
+		r.read.eof = true;
+	}
+	if (proc == NFSPROC3_READDIR || proc == NFSPROC3_READDIRPLUS)
+		r.readdir.verf = 1ull << 37 | 1;
+	if (proc == NFSPROC3_FSSTAT)
+		r.fsstat.st = (struct vfs_statfs){ 1ull << 40, 2, 3, 4, 5, 6 };
+	if (proc == NFSPROC3_FSINFO) {
+		r.fsinfo.rtmax = 1;
+		r.fsinfo.rtpref = 2;
+		r.fsinfo.wtmax = 3;
+		r.fsinfo.wtpref = 4;
+		r.fsinfo.dtpref = 5;
+		r.fsinfo.limits = (struct vfs_limits){
+			.max_file_size = 1ull << 41, .time_delta = { 6, 7 },
+			.symlinks = true, .can_set_time = true };
+	}
+	if (proc == NFSPROC3_PATHCONF)
+		r.pathconf.limits = (struct vfs_limits){
+			.link_max = 8, .name_max = 9, .no_trunc = true,
+			.case_preserving = true };
+	return r;
+}
+
+static size_t encoded(enum nfs3_procnum proc, const union nfs3_res *r,
+		      void *to)
+{
+	static void (*const put[NFS3_NPROC])(struct xdr_out *, const void *) = {
+		[NFSPROC3_GETATTR] = nfs3_put_getattr,
+		[NFSPROC3_SETATTR] = nfs3_put_wcc,
+		[NFSPROC3_LOOKUP] = nfs3_put_lookup,
+		[NFSPROC3_ACCESS] = nfs3_put_access,
+		[NFSPROC3_READLINK] = nfs3_put_readlink,
+		[NFSPROC3_READ] = nfs3_put_read,
+		[NFSPROC3_WRITE] = nfs3_put_write,
+		[NFSPROC3_CREATE] = nfs3_put_create,
+		[NFSPROC3_MKDIR] = nfs3_put_create,
+		[NFSPROC3_SYMLINK] = nfs3_put_create,
+		[NFSPROC3_MKNOD] = nfs3_put_create,
+		[NFSPROC3_REMOVE] = nfs3_put_wcc,
+		[NFSPROC3_RMDIR] = nfs3_put_wcc,
+		[NFSPROC3_RENAME] = nfs3_put_rename,
+		[NFSPROC3_LINK] = nfs3_put_link,
+		[NFSPROC3_READDIR] = nfs3_put_readdir,
+		[NFSPROC3_READDIRPLUS] = nfs3_put_readdir,
+		[NFSPROC3_FSSTAT] = nfs3_put_fsstat,
+		[NFSPROC3_FSINFO] = nfs3_put_fsinfo,
+		[NFSPROC3_PATHCONF] = nfs3_put_pathconf,
+		[NFSPROC3_COMMIT] = nfs3_put_commit,
+	};
+	struct xdr_out x;
+
+	xdr_out_init(&x, to, sizeof(wire));
+	put[proc](&x, r);
+	ck_assert(!x.bad);
+	return xdr_out_len(&x);
+}
+
+/* With each status of two, results go and come back whole or not at all. */
+TEST_LOOP(results_come_back_as_they_went, NFSPROC3_GETATTR, NFS3_NPROC)
+{
+	const enum nfsstat3 status[] = { NFS3_OK, NFS3ERR_IO };
+	enum nfs3_procnum proc = (enum nfs3_procnum)_i;
+	uint8_t again[sizeof(wire)];
+	size_t len;
+
+	for (size_t i = 0; i < ARRAY_SIZE(status); i++) {
+		union nfs3_res r = rest_of(proc), back;
+
+		r.status = status[i];
+		len = encoded(proc, &r, wire);
+		for (size_t cut = 0; cut < len; cut++) {
+			xdr_in_init(&in, wire, cut);
+			ck_assert(!nfs3_get_res(&in, proc, &back));
+		}
+		xdr_in_init(&in, wire, len);
+		ck_assert(nfs3_get_res(&in, proc, &back));
+		ck_assert_uint_eq(xdr_left(&in), 0);
+		ck_assert_uint_eq(encoded(proc, &back, again), len);
+		ck_assert_mem_eq(again, wire, len);
+	}
 }

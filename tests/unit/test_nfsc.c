@@ -160,7 +160,7 @@ static struct xdr_out out;
 static void put_attr(void)
 {
 	xdr_put_bool(&out, true);
-	xdr_put_u32(&out, NFS_REG);
+	xdr_put_u32(&out, VFS_REG);
 	for (int i = 1; i < 21; i++)
 		xdr_put_u32(&out, (uint32_t)i);
 }
@@ -187,13 +187,14 @@ static void put_result(enum nfsc_kind kind)
 	xdr_put_u32(&out, 0);
 	switch (kind) {
 	case NFS_OP_GETATTR:
-		xdr_put_u32(&out, NFS_REG);
+		xdr_put_u32(&out, VFS_REG);
 		for (int i = 1; i < 21; i++)
 			xdr_put_u32(&out, (uint32_t)i);
 		return;
 	case NFS_OP_LOOKUP:
 		xdr_put_opaque(&out, "handle", 6);
 		put_attr();
+		put_attr();		/* of the directory */
 		return;
 	case NFS_OP_CREATE:
 	case NFS_OP_MKDIR:

@@ -54,7 +54,7 @@ static bool take_call(int fd, struct call *call)
 	call->xid = h.xid;
 	call->procedure = h.proc;
 	if (call->procedure != 0) {
-		xdr_get_opaque(&x, NFS_FH_MAX);
+		xdr_get_opaque(&x, NFS3_FHSIZE);
 		xdr_get_u64(&x);
 		call->count = xdr_get_u32(&x);
 	}

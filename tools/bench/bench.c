@@ -25,7 +25,7 @@ void bench_bound(struct tool_options *o)
 static uint32_t bound_block(const struct target *t, unsigned needs,
 			    uint32_t block)
 {
-	const struct nfsc_limits *l = &t->t->limits;
+	const struct nfs3_fsinfo_res *l = &t->t->limits;
 
 	if (needs & READS)
 		block = MIN(block, l->rtmax);

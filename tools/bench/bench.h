@@ -50,10 +50,10 @@ struct target {
 	struct sockaddr_storage at;	/* where the session goes to */
 	const char	*transport;	/* "tcp", "iwarp", "verbs" */
 	char		 dir_name[40];	/* below the URL's; empty: not made */
-	struct nfsc_fh	 above, dir;
-	struct nfsc_fh	 meta[LOAD_META_FILES];
-	struct nfsc_fh	*data;		/* owned; one a connection */
-	struct nfsc_fh	 big;		/* directory of many entries, */
+	struct nfs3_fh	 above, dir;
+	struct nfs3_fh	 meta[LOAD_META_FILES];
+	struct nfs3_fh	*data;		/* owned; one a connection */
+	struct nfs3_fh	 big;		/* directory of many entries, */
 	unsigned	 big_names;	/* so many at most */
 	uint8_t		*pattern;	/* owned; see load_pattern() */
 	/* The beginning of all calls; see load_call_init(). */

@@ -13,7 +13,7 @@ enum judgement { PASSED, FAILED, NOT_JUDGED };
 struct certify {
 	struct target	target;		/* only its directory is used */
 	struct nfsc_session *other;	/* a second client's */
-	struct nfsc_fh	file;		/* that is written and read */
+	struct nfs3_fh	file;		/* that is written and read */
 	char		text[300];	/* of the row: found, or why not */
 };
 

@@ -31,7 +31,7 @@ static void fill_bytes(uint8_t *mem, unsigned turn)
 static int move_file(struct certify *c, struct nfsc_session *s,
 		    enum nfsc_kind kind, uint8_t *mem, struct nfsc_op *op)
 {
-	const struct nfsc_limits *l = &c->target.t->limits;
+	const struct nfs3_fsinfo_res *l = &c->target.t->limits;
 	uint32_t most = kind == NFS_OP_READ ? l->rtmax : l->wtmax;
 	uint32_t at = 0, block = MIN(most, (uint32_t)BLOCK_MAX);
 
@@ -106,9 +106,10 @@ enum judgement certify_seen(struct certify *c)
 			   "may have caches of its own", ms);
 }
 
-static bool is_later(const struct nfsc_time *a, const struct nfsc_time *b)
+static bool is_later(const struct timespec *a, const struct timespec *b)
 {
-	return a->sec != b->sec ? a->sec > b->sec : a->nsec > b->nsec;
+	return a->tv_sec != b->tv_sec ? a->tv_sec > b->tv_sec :
+					a->tv_nsec > b->tv_nsec;
 }
 
 enum judgement certify_attributes(struct certify *c)
@@ -118,7 +119,7 @@ enum judgement certify_attributes(struct certify *c)
 	struct nfsc_op put = { .kind = NFS_OP_WRITE, .fh = c->file,
 			       .offset = 2 * LENGTH, .count = 1, .data = byte,
 			       .stable = true };
-	struct nfsc_attr before;
+	struct nfs3_attr before;
 	uint64_t start;
 
 	if (session_do(c->other, &get) < 0 || get.status != 0)
@@ -131,11 +132,11 @@ enum judgement certify_attributes(struct certify *c)
 	start = clock_ns();
 	if (session_do(c->other, &get) < 0 || get.status != 0)
 		return certify_error(c, "GETATTR", get.err, get.status);
-	if (get.attr.size != 2 * LENGTH + 1)
+	if (get.attr.attr.size != 2 * LENGTH + 1)
 		return certify_say(c, FAILED, "the size is %llu, not %u",
-				   (unsigned long long)get.attr.size,
+				   (unsigned long long)get.attr.attr.size,
 				   2 * LENGTH + 1);
-	if (!is_later(&get.attr.mtime, &before.mtime))
+	if (!is_later(&get.attr.attr.mtime, &before.attr.mtime))
 		return certify_say(c, FAILED, "the time of the change is "
 				   "still the old one");
 	return certify_say(c, PASSED, "both after %.1f ms, by two clients of "

@@ -20,12 +20,12 @@ enum { AT_A_TIME = 16, NAMES_TRIED = 8, PATIENCE = 100 };
 struct batch {
 	struct target	*t;
 	enum nfsc_kind	 kind;
-	const struct nfsc_fh *dir;	/* that has the names */
+	const struct nfs3_fh *dir;	/* that has the names */
 	/* Names end in the file's number, up to files / per; for COMMIT there
 	 * are only handles. */
 	const char	*prefix;
 	unsigned	 per;		/* two numbers; 0: one */
-	struct nfsc_fh	*fhs;		/* of CREATE and COMMIT, or NULL */
+	struct nfs3_fh	*fhs;		/* of CREATE and COMMIT, or NULL */
 	bool		 to_the_end;	/* an interruption does not end it */
 	unsigned	 patience;
 	unsigned	 started;	/* files, from the first on */
@@ -130,7 +130,7 @@ static int batch_do(struct batch *b, unsigned n)
 }
 
 static int create_files(struct target *t, const char *prefix, unsigned n,
-			struct nfsc_fh *fhs)
+			struct nfs3_fh *fhs)
 {
 	struct batch b = { .t = t, .kind = NFS_OP_CREATE, .dir = &t->dir,
 			   .prefix = prefix, .fhs = fhs };
@@ -147,8 +147,8 @@ static int remove_files(struct target *t, const char *prefix, unsigned n,
 	return batch_do(&b, n);
 }
 
-static int make_directory(struct target *t, const struct nfsc_fh *in,
-			  const char *name, struct nfsc_fh *fh,
+static int make_directory(struct target *t, const struct nfs3_fh *in,
+			  const char *name, struct nfs3_fh *fh,
 			  uint32_t *status)
 {
 	struct tool_object obj;
@@ -209,7 +209,7 @@ int target_commit(struct target *t)
 	return batch_do(&b, t->opt->b.connections);
 }
 
-static int remove_directory(struct target *t, const struct nfsc_fh *in,
+static int remove_directory(struct target *t, const struct nfs3_fh *in,
 			    const char *name)
 {
 	struct nfsc_op op = { .kind = NFS_OP_RMDIR, .fh = *in, .name = name };

@@ -73,8 +73,8 @@ static int reply_getattr(struct slot *s, struct xdr_in *x, struct counts *n)
 
 static int reply_lookup(struct slot *s, struct xdr_in *x, struct counts *n)
 {
-	const struct nfsc_fh *want = &target_of(s)->meta[s->file];
-	struct xdr_view v = xdr_get_opaque(x, NFS_FH_MAX);
+	const struct nfs3_fh *want = &target_of(s)->meta[s->file];
+	struct xdr_view v = xdr_get_opaque(x, NFS3_FHSIZE);
 
 	return options_of(s)->b.verify &&
 	       (v.len != want->len || memcmp(v.data, want->data, v.len)) ?
@@ -150,7 +150,7 @@ static int reply_list(struct slot *s, struct xdr_in *x, struct counts *n)
 		cookie = xdr_get_u64(x);
 		pass_attr(x);
 		if (xdr_get_bool(x))
-			xdr_get_opaque(x, NFS_FH_MAX);
+			xdr_get_opaque(x, NFS3_FHSIZE);
 		n->entries++;
 	}
 	s->op.cookie = xdr_get_bool(x) ? 0 : cookie;

@@ -16,7 +16,7 @@ static int do_op(struct job *j, struct nfsc_op *op)
 	return job_errno(op);
 }
 
-static int look_up_in(struct job *j, const struct nfsc_fh *dir,
+static int look_up_in(struct job *j, const struct nfs3_fh *dir,
 		      const char *name, struct nfsc_op *op)
 {
 	*op = (struct nfsc_op){ .kind = NFS_OP_LOOKUP, .fh = *dir,
@@ -38,7 +38,7 @@ static int next_component(const char **path, char name[NFS_NAME_MAX + 1])
 }
 
 /* The directory of a file, and its name in it. */
-static int find_above(struct job *j, const char *file, struct nfsc_fh *dir,
+static int find_above(struct job *j, const char *file, struct nfs3_fh *dir,
 		      char last[NFS_NAME_MAX + 1], struct nfsc_op *op)
 {
 	char whole[2 * NFS_PATH_MAX], name[NFS_NAME_MAX + 1];
@@ -61,7 +61,7 @@ static int find_above(struct job *j, const char *file, struct nfsc_fh *dir,
 
 /* ---- finding and making */
 
-static int create_name(struct job *j, const struct nfsc_fh *dir,
+static int create_name(struct job *j, const struct nfs3_fh *dir,
 		       const char *name, struct nfsc_op *op)
 {
 	*op = (struct nfsc_op){ .kind = NFS_OP_CREATE, .fh = *dir,
@@ -70,7 +70,7 @@ static int create_name(struct job *j, const struct nfsc_fh *dir,
 }
 
 /* Another job can make it meanwhile, or remove it. */
-static int find_or_create(struct job *j, const struct nfsc_fh *dir,
+static int find_or_create(struct job *j, const struct nfs3_fh *dir,
 			  const char *name, bool make, struct nfsc_op *op)
 {
 	int err = look_up_in(j, dir, name, op);
@@ -84,16 +84,16 @@ static int find_or_create(struct job *j, const struct nfsc_fh *dir,
 	return err;
 }
 
-static int learn_size(struct job *j, const struct nfsc_fh *fh, uint64_t *size,
+static int learn_size(struct job *j, const struct nfs3_fh *fh, uint64_t *size,
 		      struct nfsc_op *op)
 {
 	int err;
 
 	*op = (struct nfsc_op){ .kind = NFS_OP_GETATTR, .fh = *fh };
 	err = do_op(j, op);
-	if (!err && op->attr.type != NFS_REG)
-		err = op->attr.type == NFS_DIR ? EISDIR : EINVAL;
-	*size = op->attr.size;
+	if (!err && op->attr.attr.type != VFS_REG)
+		err = op->attr.attr.type == VFS_DIR ? EISDIR : EINVAL;
+	*size = op->attr.attr.size;
 	return err;
 }
 
@@ -108,7 +108,7 @@ static int find_file(struct thread_data *td, struct fio_file *f)
 	struct job *j = td->io_ops_data;
 	struct job_file *file = &j->files[f->fileno];
 	char name[NFS_NAME_MAX + 1];
-	struct nfsc_fh dir;
+	struct nfs3_fh dir;
 	struct nfsc_op op;
 	uint64_t size;
 	int err = find_above(j, f->file_name, &dir, name, &op);
@@ -147,7 +147,7 @@ int job_remove_file(struct thread_data *td, struct fio_file *f)
 {
 	struct job *j = td->io_ops_data;
 	char name[NFS_NAME_MAX + 1];
-	struct nfsc_fh dir;
+	struct nfs3_fh dir;
 	struct nfsc_op op;
 	int err;
 

@@ -43,7 +43,7 @@ struct job_link {
 /* A file on the server. */
 struct job_file {
 	const char *name;		/* fio's */
-	struct nfsc_fh fh;
+	struct nfs3_fh fh;
 	/* WRITEs that were answered and not stored, and how many of these a
 	 * COMMIT covers.  Their verifier, and whether that of two differed: the
 	 * server has forgotten some (RFC 1813 3.3.7). */
@@ -55,7 +55,7 @@ struct job {
 	struct nfsc_url    url;
 	struct nfsc_config config;
 	struct nfsc_mount  mount;
-	struct nfsc_limits limits;
+	struct nfs3_fsinfo_res limits;
 	struct job_file	  *files;	/* owned; by fio_file.fileno */
 	struct job_link	  *links;	/* owned */
 	unsigned	   nlinks;	/* that are connected */

@@ -15,7 +15,7 @@ static uint32_t new_mode(void)
 	return 0777 & ~mask;
 }
 
-int tool_make_dir(struct tool *t, const struct nfsc_fh *dir, const char *name,
+int tool_make_dir(struct tool *t, const struct nfs3_fh *dir, const char *name,
 		  uint32_t mode, struct nfsc_op *op)
 {
 	*op = (struct nfsc_op){ .kind = NFS_OP_MKDIR, .fh = *dir,
@@ -31,7 +31,7 @@ static int make_one(struct tool *t, bool parents)
 
 	if (err != TOOL_OK)
 		return err;
-	if (at.fh.len > 0 && parents && at.attr.type == NFS_DIR)
+	if (at.fh.len > 0 && parents && at.attr.attr.type == VFS_DIR)
 		return TOOL_OK;
 	if (at.fh.len > 0)
 		return tool_complain(t->text, 0, NFS_EXIST);
@@ -73,7 +73,7 @@ int tool_mkdir(const char *url, const struct tool_options *o)
 
 /* ---- rm */
 
-static int remove_at(struct tool *t, const struct nfsc_fh *dir,
+static int remove_at(struct tool *t, const struct nfs3_fh *dir,
 		     const char *name, bool is_dir, struct nfsc_op *op)
 {
 	*op = (struct nfsc_op){
@@ -114,7 +114,7 @@ static int remove_one(struct tool *t, const struct tool_object *dir)
 	if (obj.fh.len == 0)
 		return t->o->force ? TOOL_OK :
 		       tool_complain(t->text, 0, NFS_NOENT);
-	is_dir = obj.attr.type == NFS_DIR;
+	is_dir = obj.attr.attr.type == VFS_DIR;
 	if (is_dir && !t->o->recursive) {
 		fprintf(stderr, "gannet-nfs: %s: a directory, which goes with "
 			"-r only\n", t->text);

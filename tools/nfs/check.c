@@ -68,7 +68,7 @@ static void put_rdma(FILE *f, const struct gannet_rpcrdma_info *i)
 
 static void put_server(struct tool *t)
 {
-	const struct nfsc_limits *l = &t->limits;
+	const struct nfs3_fsinfo_res *l = &t->limits;
 	char a[16], b[16];
 	FILE *f = t->o->out;
 
@@ -81,7 +81,7 @@ static void put_server(struct tool *t)
 	fprintf(f, "directory size:  %s preferred\n",
 		progress_size(l->dtpref, a));
 	fprintf(f, "largest file:    %s\n",
-		progress_size((double)l->maxfilesize, a));
+		progress_size((double)l->limits.max_file_size, a));
 }
 
 /* mount.nfs has a name for each protocol and address family. */

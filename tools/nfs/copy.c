@@ -36,7 +36,7 @@ struct block {
 
 struct ring {
 	struct tool  *t;
-	struct nfsc_fh fh;
+	struct nfs3_fh fh;
 	enum nfsc_kind kind;
 	uint32_t size;		/* of a block */
 	unsigned n;
@@ -53,7 +53,7 @@ struct ring {
 };
 
 /* For a file of so many bytes, as far as is known. */
-static int ring_init(struct ring *r, struct tool *t, const struct nfsc_fh *fh,
+static int ring_init(struct ring *r, struct tool *t, const struct nfs3_fh *fh,
 		     enum nfsc_kind kind, uint64_t bytes)
 {
 	uint32_t max = kind == NFS_OP_READ ? t->limits.rtmax : t->limits.wtmax;
@@ -192,9 +192,10 @@ static bool is_zero(const uint8_t *mem, size_t len)
 /* A new regular file, for one with holes: blocks of zeros need no room. */
 static bool is_sparse(const struct tool_object *obj, int fd)
 {
+	const struct vfs_attr *a = &obj->attr.attr;
 	struct stat st;
 
-	return obj->attr.used < obj->attr.size && fd != STDOUT_FILENO &&
+	return a->used < a->size && fd != STDOUT_FILENO &&
 	       fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
 }
 
@@ -225,11 +226,11 @@ int copy_get(struct tool *t, const struct tool_object *obj, int fd,
 	struct ring r;
 	bool end = false, sparse = is_sparse(obj, fd);
 	int err = ring_init(&r, t, &obj->fh, NFS_OP_READ,
-			    obj->attr.size);
+			    obj->attr.attr.size);
 
 	if (err != TOOL_OK)
 		return err;
-	progress_init(&p, t->o, to, obj->attr.size);
+	progress_init(&p, t->o, to, obj->attr.attr.size);
 	p.whole = t->whole;
 	for (unsigned i = 0; !end && err == TOOL_OK; i = (i + 1) % r.n) {
 		struct block *b = &r.b[i];
@@ -237,7 +238,7 @@ int copy_get(struct tool *t, const struct tool_object *obj, int fd,
 		/* Beyond the size only one block is asked for: it may have
 		 * grown meanwhile. */
 		while (err == TOOL_OK && asked < at + (uint64_t)r.n * r.size &&
-		       (asked < obj->attr.size || asked <= at)) {
+		       (asked < obj->attr.attr.size || asked <= at)) {
 			err = get_start(&r, &r.b[(asked - from) / r.size %
 						 r.n], asked);
 			asked += r.size;
@@ -326,7 +327,7 @@ static int put_stretch(struct ring *r, int fd, uint64_t *at,
 	return err == TOOL_OK ? commit(r) : err;
 }
 
-int copy_put(struct tool *t, const struct nfsc_fh *fh, int fd,
+int copy_put(struct tool *t, const struct nfs3_fh *fh, int fd,
 	     const char *from, uint64_t size)
 {
 	unsigned restarts = 0;

@@ -21,12 +21,12 @@ enum { ASIDE_NAME = 32 };
 /* A file at its source, or its copy. */
 struct cp_file {
 	uint64_t fsid, fileid, size;
-	struct nfsc_time mtime, ctime;
+	struct timespec mtime, ctime;
 };
 
 /* False: it has a time that NFS can't express. */
 bool cp_file_here(const struct stat *st, struct cp_file *out);
-void cp_file_there(const struct nfsc_attr *a, struct cp_file *out);
+void cp_file_there(const struct nfs3_attr *a, struct cp_file *out);
 /* True if an earlier copy has made @copy of what @source still is. */
 bool cp_is_done(const struct cp_file *source, const struct cp_file *copy,
 		bool preserve);
@@ -59,7 +59,7 @@ int aside_place(struct aside *a);
 int aside_close(struct aside *a, bool keep);
 
 /* The same on the server: makes it, empty, with @mode. */
-int there_make(struct tool *t, const struct nfsc_fh *dir, const char *aside,
+int there_make(struct tool *t, const struct nfs3_fh *dir, const char *aside,
 	       uint32_t mode, struct tool_object *made);
 int there_place(struct tool *t, const struct tool_object *made,
 		const char *name);

@@ -18,10 +18,9 @@
 
 enum { TRIES = 10 };
 
-static bool nfs_time(const struct timespec *t, struct nfsc_time *out)
+static bool nfs_time(const struct timespec *t, struct timespec *out)
 {
-	*out = (struct nfsc_time){ (uint32_t)t->tv_sec,
-				   (uint32_t)t->tv_nsec };
+	*out = (struct timespec){ (uint32_t)t->tv_sec, t->tv_nsec };
 	return t->tv_sec >= 0 && t->tv_sec <= UINT32_MAX;
 }
 
@@ -36,18 +35,20 @@ bool cp_file_here(const struct stat *st, struct cp_file *out)
 	return data && changed;
 }
 
-void cp_file_there(const struct nfsc_attr *a, struct cp_file *out)
+void cp_file_there(const struct nfs3_attr *a, struct cp_file *out)
 {
-	*out = (struct cp_file){ .fsid = a->fsid, .fileid = a->fileid,
-				 .size = a->size, .mtime = a->mtime,
-				 .ctime = a->ctime };
+	*out = (struct cp_file){ .fsid = a->fsid,
+				 .fileid = a->attr.fileid,
+				 .size = a->attr.size,
+				 .mtime = a->attr.mtime,
+				 .ctime = a->attr.ctime };
 }
 
-static int time_cmp(const struct nfsc_time *a, const struct nfsc_time *b)
+static int time_cmp(const struct timespec *a, const struct timespec *b)
 {
-	if (a->sec != b->sec)
-		return a->sec < b->sec ? -1 : 1;
-	return a->nsec < b->nsec ? -1 : a->nsec > b->nsec;
+	if (a->tv_sec != b->tv_sec)
+		return a->tv_sec < b->tv_sec ? -1 : 1;
+	return a->tv_nsec < b->tv_nsec ? -1 : a->tv_nsec > b->tv_nsec;
 }
 
 /* A file that was put in the source's place has an old mtime, and a new
@@ -67,8 +68,9 @@ void cp_aside_name(const struct cp_file *s, const char *name,
 		   char out[ASIDE_NAME])
 {
 	const uint64_t words[] = {
-		s->fsid, s->fileid, s->size, s->mtime.sec, s->mtime.nsec,
-		s->ctime.sec, s->ctime.nsec,
+		s->fsid, s->fileid, s->size,
+		(uint64_t)s->mtime.tv_sec, (uint64_t)s->mtime.tv_nsec,
+		(uint64_t)s->ctime.tv_sec, (uint64_t)s->ctime.tv_nsec,
 		hash_bytes(name, strlen(name)),
 	};
 

@@ -44,16 +44,17 @@ static int complain_local(const struct walk_at *at, int err)
 /* Set-user-ID and the like are for the server's users, not for this one. */
 static mode_t copied_mode(const struct fetch *f, const struct walk_at *at)
 {
-	mode_t mode = at->attr.mode & 0777;
+	mode_t mode = at->attr.attr.mode & 0777;
 
 	return f->w.t->o->preserve ? mode : mode & ~f->mask;
 }
 
 static int keep_mtime(const struct walk_at *at, int fd)
 {
+	const struct timespec *mtime = &at->attr.attr.mtime;
 	const struct timespec times[2] = {
 		{ .tv_nsec = UTIME_OMIT },
-		{ at->attr.mtime.sec, at->attr.mtime.nsec % 1000000000 },
+		{ mtime->tv_sec, mtime->tv_nsec % 1000000000 },
 	};
 
 	return futimens(fd, times) < 0 ? -errno : 0;
@@ -194,9 +195,9 @@ static int fetch_visit(struct walk *w, struct walk_at *at, enum walk_step step)
 		return enter_dir(f, at);
 	if (step == WALK_LEAVE)
 		return leave_dir(f, at);
-	if (at->attr.type == NFS_REG)
+	if (at->attr.attr.type == VFS_REG)
 		return fetch_file(f, at);
-	if (at->attr.type == NFS_LNK)
+	if (at->attr.attr.type == VFS_LNK)
 		return fetch_link(f, at);
 	return walk_refuse(at, "left out: it is no file, directory or link");
 }

@@ -53,7 +53,7 @@ static int leave_out_here(const struct here *h, const char *why)
 
 /* With -p: the mode and the time of the last change. */
 static int copy_attributes(struct tool *t, const struct here *h,
-			   const struct nfsc_fh *fh, const struct stat *st)
+			   const struct nfs3_fh *fh, const struct stat *st)
 {
 	struct nfsc_op op = {
 		.kind = NFS_OP_SET, .fh = *fh, .mode = st->st_mode & 0777,
@@ -101,7 +101,8 @@ static int send_data(struct tool *t, const struct here *h, int fd,
 	cp_file_here(st, &source);
 	cp_aside_name(&source, at->name, aside);
 	err = there_make(t, &at->parent, aside,
-			 (kept ? at->attr.mode : st->st_mode) & 0777, &made);
+			 (kept ? at->attr.attr.mode : st->st_mode) & 0777,
+			 &made);
 	if (err != TOOL_OK)
 		return err;
 	err = copy_put(t, &made.fh, fd, h->name, source.size);
@@ -119,7 +120,7 @@ static int send_data(struct tool *t, const struct here *h, int fd,
 }
 
 static int send_open(struct tool *t, const struct here *h, int fd,
-		     const struct nfsc_fh *dir, const char *name)
+		     const struct nfs3_fh *dir, const char *name)
 {
 	struct cp_file source;
 	struct tool_object at;
@@ -131,8 +132,8 @@ static int send_open(struct tool *t, const struct here *h, int fd,
 	if (!S_ISREG(st.st_mode))
 		return leave_out_here(h, "it is no file, directory or link");
 	err = tool_lookup(t, dir, name, &at);
-	if (err == TOOL_OK && at.fh.len > 0 && at.attr.type != NFS_REG)
-		err = complain_here(h, 0, at.attr.type == NFS_DIR ?
+	if (err == TOOL_OK && at.fh.len > 0 && at.attr.attr.type != VFS_REG)
+		err = complain_here(h, 0, at.attr.attr.type == VFS_DIR ?
 				    NFS_ISDIR : NFS_EXIST);
 	if (err == TOOL_OK && cp_file_here(&st, &source) &&
 	    is_sent(t, &at, &source))
@@ -145,7 +146,7 @@ static int send_open(struct tool *t, const struct here *h, int fd,
 }
 
 static int send_file(struct tool *t, const struct here *h,
-		     const struct nfsc_fh *dir, const char *name)
+		     const struct nfs3_fh *dir, const char *name)
 {
 	int fd = openat(h->dir, h->name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK |
 			O_CLOEXEC), err;
@@ -158,7 +159,7 @@ static int send_file(struct tool *t, const struct here *h,
 }
 
 static int send_link(struct tool *t, const struct here *h,
-		     const struct nfsc_fh *dir, const char *name)
+		     const struct nfs3_fh *dir, const char *name)
 {
 	char target[NFS_PATH_MAX];
 	ssize_t n = readlinkat(h->dir, h->name, target, sizeof(target));
@@ -175,7 +176,7 @@ static int send_link(struct tool *t, const struct here *h,
 
 /* The directory of this name on the server, which may be there. */
 static int make_there(struct tool *t, const struct here *h,
-		      const struct nfsc_fh *dir, const char *name,
+		      const struct nfs3_fh *dir, const char *name,
 		      struct tool_object *made)
 {
 	struct nfsc_op op;
@@ -191,16 +192,16 @@ static int make_there(struct tool *t, const struct here *h,
 	err = tool_lookup(t, dir, name, made);
 	if (err == TOOL_OK && made->fh.len == 0)
 		return complain_here(h, 0, NFS_NOENT);
-	if (err == TOOL_OK && made->attr.type != NFS_DIR)
+	if (err == TOOL_OK && made->attr.attr.type != VFS_DIR)
 		return complain_here(h, 0, NFS_NOTDIR);
 	return err;
 }
 
 static int send_one(struct tool *t, const struct here *h,
-		    const struct nfsc_fh *dir, const char *name);
+		    const struct nfs3_fh *dir, const char *name);
 
 static int send_children(struct tool *t, const struct here *h, DIR *d,
-			 const struct nfsc_fh *dir)
+			 const struct nfs3_fh *dir)
 {
 	int err, worst = TOOL_OK;
 	struct dirent *e;
@@ -217,7 +218,7 @@ static int send_children(struct tool *t, const struct here *h, DIR *d,
 }
 
 static int send_dir(struct tool *t, const struct here *h,
-		    const struct nfsc_fh *dir, const char *name)
+		    const struct nfs3_fh *dir, const char *name)
 {
 	struct tool_object made = { .fh.len = 0 };
 	struct stat st;
@@ -250,7 +251,7 @@ static int send_dir(struct tool *t, const struct here *h,
 }
 
 static int send_one(struct tool *t, const struct here *h,
-		    const struct nfsc_fh *dir, const char *name)
+		    const struct nfs3_fh *dir, const char *name)
 {
 	struct stat st;
 
@@ -293,11 +294,11 @@ static int send_top(struct tool *t, const char *from)
 	/* A link that is named is followed. */
 	if (!realpath(from, real))
 		return tool_complain(from, -errno, 0);
-	if (t->o->into && (at.fh.len == 0 || at.attr.type != NFS_DIR))
+	if (t->o->into && (at.fh.len == 0 || at.attr.attr.type != VFS_DIR))
 		return tool_complain(t->text, 0, NFS_NOTDIR);
 	if (at.fh.len == 0)
 		return send_one(t, &h, &at.parent, at.name);
-	if (at.attr.type == NFS_DIR) {
+	if (at.attr.attr.type == VFS_DIR) {
 		if (!name)
 			name = own_name(real, path);
 		return name ? send_one(t, &h, &at.fh, name) :

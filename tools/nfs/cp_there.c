@@ -4,7 +4,7 @@
 
 #include "tools/nfs/cp.h"
 
-static int make_guarded(struct tool *t, const struct nfsc_fh *dir,
+static int make_guarded(struct tool *t, const struct nfs3_fh *dir,
 			const char *aside, uint32_t mode, struct nfsc_op *op)
 {
 	*op = (struct nfsc_op){ .kind = NFS_OP_CREATE, .fh = *dir,
@@ -14,7 +14,7 @@ static int make_guarded(struct tool *t, const struct nfsc_fh *dir,
 
 /* Another copy of the same source loses its part here: it gets an error, and
  * what gets the name in the end is one copy's alone. */
-int there_make(struct tool *t, const struct nfsc_fh *dir, const char *aside,
+int there_make(struct tool *t, const struct nfs3_fh *dir, const char *aside,
 	       uint32_t mode, struct tool_object *made)
 {
 	struct nfsc_op op, gone = { .kind = NFS_OP_REMOVE, .fh = *dir,
@@ -30,7 +30,7 @@ int there_make(struct tool *t, const struct nfsc_fh *dir, const char *aside,
 				      .parent = *dir };
 	memcpy(made->name, aside, strlen(aside) + 1);
 	/* The handle is not obligatory (RFC 1813 section 3.3.8). */
-	if (made->fh.len > 0 && made->attr.valid)
+	if (made->fh.len > 0 && made->attr.has)
 		return TOOL_OK;
 	err = tool_lookup(t, dir, aside, made);
 	return err == TOOL_OK && made->fh.len == 0 ?
@@ -48,7 +48,7 @@ int there_place(struct tool *t, const struct tool_object *made,
 
 	if (session_do(t->s, &op) == 0 && op.status == NFS_NOENT &&
 	    tool_lookup(t, &made->parent, name, &now) == TOOL_OK &&
-	    now.fh.len > 0 && now.attr.fileid == made->attr.fileid &&
+	    now.fh.len > 0 && now.attr.attr.fileid == made->attr.attr.fileid &&
 	    now.attr.fsid == made->attr.fsid)
 		return TOOL_OK;
 	if (op.err < 0 || op.status != 0)

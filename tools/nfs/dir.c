@@ -62,7 +62,7 @@ static int complain_endless(const char *what)
 	return TOOL_FAILED;
 }
 
-int tool_list(struct tool *t, const struct nfsc_fh *dir, const char *what,
+int tool_list(struct tool *t, const struct nfs3_fh *dir, const char *what,
 	      struct listing *l)
 {
 	uint32_t size = MAX(t->limits.dtpref, (uint32_t)DIR_MIN);
@@ -97,17 +97,17 @@ void listing_free(struct listing *l)
 	free(l->e);
 }
 
-void tool_look_up(struct tool *t, const struct nfsc_fh *dir,
+void tool_look_up(struct tool *t, const struct nfs3_fh *dir,
 		  struct nfsc_entry *e)
 {
 	struct nfsc_op op = { .kind = NFS_OP_LOOKUP, .fh = *dir,
 			      .name = e->name };
 
-	if ((e->attr.valid && e->fh.len > 0) || strlen(e->name) != e->len ||
+	if ((e->attr.has && e->fh.len > 0) || strlen(e->name) != e->len ||
 	    strchr(e->name, '/') || session_do(t->s, &op) < 0 ||
 	    op.status != 0)
 		return;
 	e->fh = op.obj;
-	if (op.attr.valid)
+	if (op.attr.has)
 		e->attr = op.attr;
 }

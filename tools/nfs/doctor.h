@@ -87,7 +87,7 @@ void doctor_groups(struct doctor *d);
 void doctor_transports(struct doctor *d);
 /* A part of that: makes a link in @dir, over RDMA, and removes it again. */
 void doctor_long(struct doctor *d, const char *way, const struct tool *t,
-		 const struct nfsc_fh *dir);
+		 const struct nfs3_fh *dir);
 void doctor_locks(struct doctor *d);
 
 #endif

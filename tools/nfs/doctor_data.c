@@ -181,8 +181,8 @@ static void examine_listing(struct doctor *d, const struct way *way,
 	}
 	for (size_t i = 0; i < l.n && d->file.fh.len == 0; i++) {
 		tool_look_up(t, &dir->fh, l.e[i]);
-		if (l.e[i]->attr.valid && l.e[i]->attr.type == NFS_REG &&
-		    l.e[i]->attr.size > 0) {
+		if (l.e[i]->attr.has && l.e[i]->attr.attr.type == VFS_REG &&
+		    l.e[i]->attr.attr.size > 0) {
 			d->file.fh = l.e[i]->fh;
 			d->file.attr = l.e[i]->attr;
 		}
@@ -245,10 +245,10 @@ static void examine_read(struct doctor *d, const struct way *way,
 	s->read = true;
 }
 
-static void note_owner(struct doctor *d, const struct nfsc_attr *a)
+static void note_owner(struct doctor *d, const struct vfs_attr *a)
 {
 	uint32_t uid = d->t.o->config.uid;
-	long long off = (long long)a->mtime.sec - (long long)time(NULL);
+	long long off = (long long)a->mtime.tv_sec - (long long)time(NULL);
 
 	if (a->uid == uid)
 		doctor_note(d, GOOD, "users", "a file made by user %u belongs "
@@ -268,7 +268,7 @@ static bool round_trip(struct tool *t, struct nfsc_op *op, struct sample *s,
 	uint8_t *out = malloc(SAMPLE);
 	uint32_t len = sample_len(t->limits.rtmax, t->limits.wtmax);
 	bool same = false;
-	struct nfsc_fh fh = op->obj;
+	struct nfs3_fh fh = op->obj;
 
 	if (!out)
 		return false;
@@ -308,7 +308,7 @@ static bool examine_write(struct doctor *d, const struct way *way,
 	if (tool_lookup(t, &dir->fh, name, &made) == TOOL_OK &&
 	    made.fh.len > 0) {
 		if (!d->own_file)
-			note_owner(d, &made.attr);
+			note_owner(d, &made.attr.attr);
 		d->own_file = true;
 		op.obj = made.fh;
 		if (round_trip(t, &op, s, way->fabric + 1))

@@ -27,7 +27,7 @@ static void fill_target(char target[TARGET + 1])
 }
 
 /* The handle may not come with the reply. */
-static void look_up(struct nfsc_session *s, const struct nfsc_fh *dir,
+static void look_up(struct nfsc_session *s, const struct nfs3_fh *dir,
 		    struct nfsc_op *op)
 {
 	const char *name = op->name;
@@ -59,7 +59,7 @@ static void read_back(struct doctor *d, const char *way,
 }
 
 void doctor_long(struct doctor *d, const char *way, const struct tool *t,
-		 const struct nfsc_fh *dir)
+		 const struct nfs3_fh *dir)
 {
 	struct nfsc_config config = t->o->config;
 	char name[40], target[TARGET + 1];

@@ -21,7 +21,7 @@ enum {
 static int ask_root(struct doctor *d, uint16_t port, bool reserved)
 {
 	const struct rpc_procedure p = { RPC_NFS, 3, GETATTR };
-	uint8_t args[NFS_FH_MAX + 4];
+	uint8_t args[NFS3_FHSIZE + 4];
 	struct nfsc_wire *w;
 	struct xdr_out out;
 	struct xdr_in x;
@@ -143,7 +143,7 @@ static int walk_down(struct tool *t, struct tool_object *obj)
 	obj->attr = op.attr;
 	memcpy(rest, t->mount.rest, sizeof(rest));
 	for (name = strtok_r(rest, "/", &save);
-	     name && obj->attr.type != NFS_LNK;
+	     name && obj->attr.attr.type != VFS_LNK;
 	     name = strtok_r(NULL, "/", &save)) {
 		op = (struct nfsc_op){ .kind = NFS_OP_LOOKUP, .fh = obj->fh,
 				       .name = name };
@@ -156,7 +156,7 @@ static int walk_down(struct tool *t, struct tool_object *obj)
 			return op.err < 0 ? op.err : (int)op.status;
 		obj->attr = op.attr;
 	}
-	if (obj->attr.type == NFS_LNK &&
+	if (obj->attr.attr.type == VFS_LNK &&
 	    tool_find(t, obj, true, false) != TOOL_OK)
 		return NFS_NOENT;
 	return 0;
@@ -169,7 +169,7 @@ static void mend_squashed(struct doctor *d)
 		    "there (root_squash)", d->t.url.path);
 }
 
-static void note_denied(struct doctor *d, const struct nfsc_attr *a)
+static void note_denied(struct doctor *d, const struct vfs_attr *a)
 {
 	unsigned uid = d->t.o->config.uid;
 
@@ -211,8 +211,8 @@ static void note_writing(struct doctor *d, struct tool *t,
 	else
 		doctor_note(d, FACT, "users", "user %u may read %s and not "
 			    "write there (mode %04o of user %u, group %u)",
-			    uid, d->t.url.path, obj->attr.mode & 07777,
-			    obj->attr.uid, obj->attr.gid);
+			    uid, d->t.url.path, obj->attr.attr.mode & 07777,
+			    obj->attr.attr.uid, obj->attr.attr.gid);
 }
 
 static bool examine_rights(struct doctor *d, struct tool *t,
@@ -226,7 +226,7 @@ static bool examine_rights(struct doctor *d, struct tool *t,
 	if (session_do(t->s, &op) < 0 || op.status != 0)
 		return true;	/* other calls tell more */
 	if ((op.got & (MAY_READ | MAY_LOOKUP)) != (MAY_READ | MAY_LOOKUP)) {
-		note_denied(d, &obj->attr);
+		note_denied(d, &obj->attr.attr);
 		return false;
 	}
 	if (op.got & MAY_MODIFY)
@@ -284,7 +284,7 @@ bool doctor_path(struct doctor *d)
 		good = false;
 	} else if (status != 0) {
 		good = refuse_path(d, (uint32_t)status);
-	} else if (obj.fh.len > 0 && obj.attr.type != NFS_DIR) {
+	} else if (obj.fh.len > 0 && obj.attr.attr.type != VFS_DIR) {
 		doctor_note(d, BAD, "path", "%s is a file, and only "
 			    "directories are mounted", t.url.path);
 		doctor_mend(d, TOOL_FAILED, "name the directory that %s is in",

@@ -263,7 +263,7 @@ int tool_open_above(struct tool *t, const char *url,
 	if (err != TOOL_OK)
 		return err;
 	err = tool_find(t, dir, true, false);
-	if (err == TOOL_OK && dir->attr.type != NFS_DIR)
+	if (err == TOOL_OK && dir->attr.attr.type != VFS_DIR)
 		err = tool_complain(url, 0, NFS_NOTDIR);
 	memcpy(dir->name, name, strlen(name) + 1);
 	if (err != TOOL_OK)
@@ -277,7 +277,7 @@ void tool_close(struct tool *t)
 	nfsc_unmount(&t->url, &t->o->config, &t->mount);
 }
 
-int tool_lookup(struct tool *t, const struct nfsc_fh *dir, const char *name,
+int tool_lookup(struct tool *t, const struct nfs3_fh *dir, const char *name,
 		struct tool_object *obj)
 {
 	struct nfsc_op op = { .kind = NFS_OP_LOOKUP, .fh = *dir, .name = name };
@@ -293,7 +293,7 @@ int tool_lookup(struct tool *t, const struct nfsc_fh *dir, const char *name,
 		return tool_complain(t->text, 0, op.status);
 	obj->fh = op.obj;
 	obj->attr = op.attr;
-	if (op.attr.valid)
+	if (op.attr.has)
 		return TOOL_OK;
 	op = (struct nfsc_op){ .kind = NFS_OP_GETATTR, .fh = obj->fh };
 	if (session_do(t->s, &op) < 0 || op.status != 0)
@@ -362,7 +362,7 @@ int tool_find(struct tool *t, struct tool_object *obj, bool follow,
 	      bool may_miss)
 {
 	char rest[NFS_PATH_MAX], name[NFS_PATH_MAX];
-	struct nfsc_fh dir;
+	struct nfs3_fh dir;
 	int err, links = 0;
 
 	memset(obj, 0, sizeof(*obj));
@@ -380,7 +380,7 @@ int tool_find(struct tool *t, struct tool_object *obj, bool follow,
 		if (obj->fh.len == 0)
 			return last && may_miss ? TOOL_OK :
 			       tool_complain(t->text, 0, NFS_NOENT);
-		if (obj->attr.type != NFS_LNK || (last && !follow))
+		if (obj->attr.attr.type != VFS_LNK || (last && !follow))
 			continue;
 		if (++links > MAX_LINKS)
 			return tool_complain(t->text, -ELOOP, 0);

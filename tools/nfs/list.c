@@ -15,15 +15,15 @@ static const char *const types[] = {
 
 const char tool_types[] = "?fdbclsp";
 
-static uint32_t type_of(const struct nfsc_attr *a)
+static uint32_t type_of(const struct vfs_attr *a)
 {
 	return a->type < ARRAY_SIZE(types) ? a->type : 0;
 }
 
-static void mode_text(const struct nfsc_attr *a, char out[11])
+static void mode_text(const struct vfs_attr *a, char out[11])
 {
 	strcpy(out, "?rwxrwxrwx");
-	out[0] = a->type == NFS_REG ? '-' : tool_types[type_of(a)];
+	out[0] = a->type == VFS_REG ? '-' : tool_types[type_of(a)];
 	for (int i = 0; i < 9; i++)
 		if (!(a->mode & (0400u >> i)))
 			out[i + 1] = '-';
@@ -35,15 +35,15 @@ static void mode_text(const struct nfsc_attr *a, char out[11])
 		out[9] = a->mode & 0001 ? 't' : 'T';
 }
 
-static void time_text(const struct nfsc_time *t, char out[40])
+static void time_text(const struct timespec *t, char out[40])
 {
-	time_t secs = t->sec;
+	time_t secs = t->tv_sec;
 	struct tm tm;
 	size_t n;
 
 	localtime_r(&secs, &tm);
 	n = strftime(out, 24, "%F %T", &tm);
-	snprintf(out + n, 40 - n, ".%09u", t->nsec % 1000000000u);
+	snprintf(out + n, 40 - n, ".%09u", (unsigned)(t->tv_nsec % 1000000000));
 	strftime(out + n + 10, 30 - n, " %z", &tm);
 }
 
@@ -70,11 +70,12 @@ static void put_human(FILE *f, uint64_t n)
 		fprintf(f, "%11u%c ", (tenths + 9) / 10, " KMGTPE"[i]);
 }
 
-static void put_lengthy(FILE *f, const struct nfsc_attr *a, bool human)
+static void put_lengthy(FILE *f, const struct nfs3_attr *attr, bool human)
 {
+	const struct vfs_attr *a = &attr->attr;
 	char mode[11], when[40];
 
-	if (!a->valid) {
+	if (!attr->has) {
 		fprintf(f, "?????????? %42s", "");
 		return;
 	}
@@ -82,8 +83,8 @@ static void put_lengthy(FILE *f, const struct nfsc_attr *a, bool human)
 	time_text(&a->mtime, when);
 	when[16] = '\0';
 	fprintf(f, "%s %3u %-6u %-6u ", mode, a->nlink, a->uid, a->gid);
-	if (a->type == NFS_CHR || a->type == NFS_BLK)
-		fprintf(f, "%7u,%4u ", a->major, a->minor);
+	if (a->type == VFS_CHR || a->type == VFS_BLK)
+		fprintf(f, "%7u,%4u ", a->rdev_major, a->rdev_minor);
 	else if (human)
 		put_human(f, a->size);
 	else
@@ -97,7 +98,7 @@ static void put_target(struct tool *t, const struct nfsc_entry *e)
 	struct nfsc_op op = { .kind = NFS_OP_READLINK, .fh = e->fh,
 			     .data = target, .count = sizeof(target) - 1 };
 
-	if (e->attr.type != NFS_LNK || e->fh.len == 0 ||
+	if (e->attr.attr.type != VFS_LNK || e->fh.len == 0 ||
 	    session_do(t->s, &op) < 0 || op.status != 0)
 		return;
 	target[op.got] = '\0';
@@ -155,13 +156,13 @@ int tool_ls(const char *url, const struct tool_options *o)
 		return err;
 	err = tool_find(&t, &obj, !o->lengthy && !o->itself, false);
 	if (err == TOOL_OK)
-		err = obj.attr.type == NFS_DIR && !o->itself ?
+		err = obj.attr.attr.type == VFS_DIR && !o->itself ?
 			list_dir(&t, &obj) : list_one(&t, &obj);
 	tool_close(&t);
 	return err;
 }
 
-static void print_fh(FILE *f, const struct nfsc_fh *fh)
+static void print_fh(FILE *f, const struct nfs3_fh *fh)
 {
 	fprintf(f, "Handle: %u bytes ", fh->len);
 	for (uint32_t i = 0; i < fh->len; i++)
@@ -171,7 +172,7 @@ static void print_fh(FILE *f, const struct nfsc_fh *fh)
 
 static void put_stat(struct tool *t, const struct tool_object *obj)
 {
-	const struct nfsc_attr *a = &obj->attr;
+	const struct vfs_attr *a = &obj->attr.attr;
 	char mode[11], at[40], mt[40], ct[40];
 	FILE *f = t->o->out;
 
@@ -184,11 +185,12 @@ static void put_stat(struct tool *t, const struct tool_object *obj)
 	fprintf(f, "\n  Type: %s\n  Size: %llu\n  Used: %llu\n",
 		types[type_of(a)], (unsigned long long)a->size,
 		(unsigned long long)a->used);
-	if (a->type == NFS_CHR || a->type == NFS_BLK)
-		fprintf(f, "Device: %u,%u\n", a->major, a->minor);
+	if (a->type == VFS_CHR || a->type == VFS_BLK)
+		fprintf(f, "Device: %u,%u\n", a->rdev_major, a->rdev_minor);
 	fprintf(f, "  Mode: %04o %s\n Links: %u\n   Uid: %u\n   Gid: %u\n",
 		a->mode & 07777, mode, a->nlink, a->uid, a->gid);
-	fprintf(f, "  Fsid: %llx\nFileid: %llu\n", (unsigned long long)a->fsid,
+	fprintf(f, "  Fsid: %llx\nFileid: %llu\n",
+		(unsigned long long)obj->attr.fsid,
 		(unsigned long long)a->fileid);
 	fprintf(f, "Access: %s\nModify: %s\nChange: %s\n", at, mt, ct);
 	print_fh(f, &obj->fh);

@@ -21,12 +21,10 @@
 #include <urcu/list.h>
 
 #include "transport/fabric/fabric.h"
+#include "wire/nfs3.h"
 
-#define NFS_FH_MAX	64
 #define NFS_NAME_MAX	255
 #define NFS_PATH_MAX	4096
-
-enum { NFS_REG = 1, NFS_DIR, NFS_BLK, NFS_CHR, NFS_LNK, NFS_SOCK, NFS_FIFO };
 
 /* The statuses that the client does something about (RFC 1813 2.6). */
 enum {
@@ -34,41 +32,12 @@ enum {
 	NFS_ISDIR = 21, NFS_NAMETOOLONG = 63, NFS_JUKEBOX = 10008,
 };
 
-struct nfsc_fh {
-	uint32_t len;
-	uint8_t	 data[NFS_FH_MAX];
-};
-
-struct nfsc_time {
-	uint32_t sec;
-	uint32_t nsec;
-};
-
-struct nfsc_attr {
-	bool	 valid;
-	uint32_t type, mode, nlink, uid, gid;
-	uint64_t size, used;
-	uint32_t major, minor;
-	uint64_t fsid, fileid;
-	struct nfsc_time atime, mtime, ctime;
-};
-
-struct nfsc_limits {		/* of FSINFO */
-	uint32_t rtmax, rtpref, wtmax, wtpref, dtpref, properties;
-	uint64_t maxfilesize;
-};
-
-struct nfsc_space {		/* of FSSTAT: bytes, and files */
-	uint64_t total, free, available;
-	uint64_t files, files_free;
-};
-
 struct nfsc_entry {
 	struct nfsc_entry *next;
 	uint64_t	 cookie;
 	uint64_t	 fileid;
-	struct nfsc_attr	 attr;
-	struct nfsc_fh	 fh;
+	struct nfs3_attr attr;
+	struct nfs3_fh	 fh;
 	uint32_t	 len;		/* of the name, */
 	char		 name[];	/* which the server chose: it can have
 					 * any byte; a NUL is appended */
@@ -89,13 +58,13 @@ enum nfsc_kind {
 struct nfsc_op {
 	enum nfsc_kind kind;
 	/* The arguments that the kind has. */
-	struct nfsc_fh fh;
+	struct nfs3_fh fh;
 	const char   *name;		/* of what is in the directory fh */
 	const char   *target;		/* SYMLINK, RENAME */
-	struct nfsc_fh into;
+	struct nfs3_fh into;
 	uint32_t      mode;		/* MKDIR, SET, CREATE, which is */
 	bool	      guarded;		/* GUARDED, else UNCHECKED and empty */
-	struct nfsc_time mtime;		/* SET, unless */
+	struct timespec mtime;		/* SET, unless */
 	bool	      no_mtime;
 	uint64_t      offset;
 	uint32_t      count;		/* bytes; READDIRPLUS: maxcount;
@@ -110,16 +79,16 @@ struct nfsc_op {
 	/* The outcome: -errno if there was no answer, else 0 and the status. */
 	int	      err;
 	uint32_t      status;
-	struct nfsc_attr attr;
-	struct nfsc_fh obj;		/* LOOKUP, CREATE, MKDIR; len 0: none */
+	struct nfs3_attr attr;
+	struct nfs3_fh obj;		/* LOOKUP, CREATE, MKDIR; len 0: none */
 	uint32_t      got;		/* READ, WRITE, READLINK: bytes; a link
 					 * longer than count is NAMETOOLONG;
 					 * ACCESS: the rights that there are */
 	bool	      eof;
 	bool	      stored;		/* WRITE: needs no COMMIT */
 	uint64_t      verf;		/* WRITE, COMMIT */
-	struct nfsc_limits limits;
-	struct nfsc_space space;
+	struct nfs3_fsinfo_res limits;
+	struct vfs_statfs space;
 	struct nfsc_entry *entries;	/* free with nfsc_entries_free() */
 
 	/* The session's. */
@@ -285,7 +254,7 @@ int session_do(struct nfsc_session *s, struct nfsc_op *op);
 /* ---- MOUNT, over TCP */
 
 struct nfsc_mount {
-	struct nfsc_fh root;
+	struct nfs3_fh root;
 	char	 dir[NFS_PATH_MAX];	/* the mounted part of url->path, */
 	char	 rest[NFS_PATH_MAX];	/* and the rest */
 	uint16_t port;			/* of MOUNT; 0: what rpcbind said */
@@ -326,9 +295,6 @@ void nfsc_exports_free(struct nfsc_export *e);
 bool nfsc_has_locks(const struct nfsc_url *url, const struct nfsc_config *c);
 
 /* ---- codecs (RFC 1813), pure */
-
-struct xdr_in;
-struct xdr_out;
 
 /* The procedure's number. */
 uint32_t nfsc_procedure(enum nfsc_kind kind);

@@ -81,23 +81,23 @@ static double percent(uint64_t used, uint64_t left)
 	return all > 0 ? 100 * (double)used / all : -1;
 }
 
-static void put_space(FILE *f, const struct nfsc_space *s)
+static void put_space(FILE *f, const struct vfs_statfs *s)
 {
-	uint64_t used = s->total - MIN(s->free, s->total);
-	uint64_t files = s->files - MIN(s->files_free, s->files);
+	uint64_t used = s->tbytes - MIN(s->fbytes, s->tbytes);
+	uint64_t files = s->tfiles - MIN(s->ffiles, s->tfiles);
 	char a[24], b[24], c[24];
-	const char *unit[3] = { progress_size((double)s->total, a),
+	const char *unit[3] = { progress_size((double)s->tbytes, a),
 				progress_size((double)used, b),
-				progress_size((double)s->available, c) };
+				progress_size((double)s->abytes, c) };
 
 	fprintf(f, "%-6s %12s %12s %12s  used\n", "", "size", "used",
 		"available");
-	put_share(f, "bytes", unit, percent(used, s->available));
-	snprintf(a, sizeof(a), "%llu", (unsigned long long)s->files);
+	put_share(f, "bytes", unit, percent(used, s->abytes));
+	snprintf(a, sizeof(a), "%llu", (unsigned long long)s->tfiles);
 	snprintf(b, sizeof(b), "%llu", (unsigned long long)files);
-	snprintf(c, sizeof(c), "%llu", (unsigned long long)s->files_free);
+	snprintf(c, sizeof(c), "%llu", (unsigned long long)s->ffiles);
 	put_share(f, "files", (const char *[3]){ a, b, c },
-		  percent(files, s->files_free));
+		  percent(files, s->ffiles));
 }
 
 int tool_df(const char *url, const struct tool_options *o)

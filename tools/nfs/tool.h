@@ -70,7 +70,7 @@ struct tool {
 	struct nfsc_url	    url;
 	struct nfsc_mount    mount;
 	struct nfsc_session *s;
-	struct nfsc_limits   limits;
+	struct nfs3_fsinfo_res   limits;
 	struct progress	    *whole;	/* of many files; NULL: of each */
 };
 
@@ -102,9 +102,9 @@ int tool_reach(const struct tool *t, int err);
 void tool_close(struct tool *t);
 
 struct tool_object {
-	struct nfsc_fh	fh;
-	struct nfsc_attr attr;
-	struct nfsc_fh	parent;			/* when it is not there */
+	struct nfs3_fh	fh;
+	struct nfs3_attr attr;
+	struct nfs3_fh	parent;			/* when it is not there */
 	char		name[NFS_NAME_MAX + 1];	/* its last component */
 };
 
@@ -116,7 +116,7 @@ struct tool_object {
 int tool_find(struct tool *t, struct tool_object *obj, bool follow,
 	      bool may_miss);
 /* Looks a name up in a directory; NFS_NOENT is obj->fh.len 0. */
-int tool_lookup(struct tool *t, const struct nfsc_fh *dir, const char *name,
+int tool_lookup(struct tool *t, const struct nfs3_fh *dir, const char *name,
 		struct tool_object *obj);
 
 /* ---- directories, dir.c and walk.c */
@@ -130,12 +130,12 @@ struct listing {
 /* Lists a directory, names with a dot only with o->all, "."  and ".."  among
  * them; @what names it in complaints.  After an error @l has the entries that
  * came before; free it with listing_free() in any case. */
-int tool_list(struct tool *t, const struct nfsc_fh *dir, const char *what,
+int tool_list(struct tool *t, const struct nfs3_fh *dir, const char *what,
 	      struct listing *l);
 void listing_free(struct listing *l);
 /* READDIRPLUS can leave handles and attributes out, as for mount points: gets
  * them by LOOKUP, if the name is valid. */
-void tool_look_up(struct tool *t, const struct nfsc_fh *dir,
+void tool_look_up(struct tool *t, const struct nfs3_fh *dir,
 		  struct nfsc_entry *e);
 
 /* Where a walk is: an object, and the directories that it is in. */
@@ -145,8 +145,8 @@ struct walk_at {
 	uint32_t	 len;		/* of the name */
 	unsigned	 depth;		/* below the top */
 	bool		 last;		/* of its directory */
-	struct nfsc_fh	 fh;
-	struct nfsc_attr attr;
+	struct nfs3_fh	 fh;
+	struct nfs3_attr attr;
 	int		 local;		/* the visitor's; -1 at first, */
 	bool		 fresh;		/* and false */
 };
@@ -184,7 +184,7 @@ int tool_get(const char *url, const char *to, const struct tool_options *o);
 int tool_put(const char *from, const char *url, const struct tool_options *o);
 /* Makes the file @at empty, or makes it, with @mode. */
 int tool_empty_or_make(struct tool *t, const struct tool_object *at,
-		       uint32_t mode, struct nfsc_fh *fh);
+		       uint32_t mode, struct nfs3_fh *fh);
 int tool_exports(const char *host, const struct tool_options *o);
 int tool_df(const char *url, const struct tool_options *o);
 int tool_tree(const char *url, const struct tool_options *o);
@@ -192,7 +192,7 @@ int tool_search(const char *url, const struct tool_options *o);
 int tool_mkdir(const char *url, const struct tool_options *o);
 int tool_rm(const char *url, const struct tool_options *o);
 /* One MKDIR, into @op; returns op->err. */
-int tool_make_dir(struct tool *t, const struct nfsc_fh *dir, const char *name,
+int tool_make_dir(struct tool *t, const struct nfs3_fh *dir, const char *name,
 		  uint32_t mode, struct nfsc_op *op);
 /* Copies each of the @n arguments but the last, which is where to. */
 int tool_cp(int n, char *const args[], const struct tool_options *o);
@@ -210,7 +210,7 @@ int tool_mount_check(const char *url, const struct tool_options *o);
  * place.  The size is what the bar goes up to. */
 int copy_get(struct tool *t, const struct tool_object *obj, int fd,
 	     const char *to, uint64_t from);
-int copy_put(struct tool *t, const struct nfsc_fh *fh, int fd,
+int copy_put(struct tool *t, const struct nfs3_fh *fh, int fd,
 	     const char *from, uint64_t size);
 
 struct progress {

@@ -84,9 +84,9 @@ int tool_get(const char *url, const char *to, const struct tool_options *o)
 	if (err != TOOL_OK)
 		return err;
 	err = tool_find(&t, &obj, true, false);
-	if (err == TOOL_OK && obj.attr.type == NFS_DIR)
+	if (err == TOOL_OK && obj.attr.attr.type == VFS_DIR)
 		err = tool_complain(url, 0, NFS_ISDIR);
-	else if (err == TOOL_OK && obj.attr.type != NFS_REG)
+	else if (err == TOOL_OK && obj.attr.attr.type != VFS_REG)
 		err = not_regular(url);
 	if (err == TOOL_OK)
 		err = get_file(&t, &obj, to);
@@ -106,7 +106,7 @@ static int empty_file(struct tool *t, const struct tool_object *at)
 }
 
 static int make_file(struct tool *t, const struct tool_object *at,
-		     uint32_t mode, struct nfsc_fh *fh)
+		     uint32_t mode, struct nfs3_fh *fh)
 {
 	struct nfsc_op op = { .kind = NFS_OP_CREATE, .fh = at->parent,
 			     .name = at->name, .mode = mode };
@@ -127,12 +127,12 @@ static int make_file(struct tool *t, const struct tool_object *at,
 }
 
 int tool_empty_or_make(struct tool *t, const struct tool_object *at,
-		       uint32_t mode, struct nfsc_fh *fh)
+		       uint32_t mode, struct nfs3_fh *fh)
 {
 	if (at->fh.len == 0)
 		return make_file(t, at, mode, fh);
-	if (at->attr.type != NFS_REG)
-		return at->attr.type == NFS_DIR ?
+	if (at->attr.attr.type != VFS_REG)
+		return at->attr.attr.type == VFS_DIR ?
 			tool_complain(t->text, 0, NFS_ISDIR) :
 			not_regular(t->text);
 	*fh = at->fh;
@@ -142,7 +142,7 @@ int tool_empty_or_make(struct tool *t, const struct tool_object *at,
 static int put_file(struct tool *t, int fd, const char *from)
 {
 	struct tool_object at;
-	struct nfsc_fh dir, fh;
+	struct nfs3_fh dir, fh;
 	struct stat st;
 	int err;
 
@@ -151,7 +151,7 @@ static int put_file(struct tool *t, int fd, const char *from)
 	if (S_ISDIR(st.st_mode))
 		return tool_complain(from, -EISDIR, 0);
 	err = tool_find(t, &at, true, true);
-	if (err == TOOL_OK && at.fh.len > 0 && at.attr.type == NFS_DIR) {
+	if (err == TOOL_OK && at.fh.len > 0 && at.attr.attr.type == VFS_DIR) {
 		if (strcmp(from, "-") == 0)
 			return tool_complain(t->text, 0, NFS_ISDIR);
 		dir = at.fh;

@@ -32,7 +32,7 @@ static int show_branch(struct walk *w, struct walk_at *at, enum walk_step step)
 		tree->files += step == WALK_FILE;
 	}
 	tool_put_bytes(f, at->name, at->len);
-	fputs(at->attr.type == NFS_DIR && at->up ? "/\n" : "\n", f);
+	fputs(at->attr.attr.type == VFS_DIR && at->up ? "/\n" : "\n", f);
 	return TOOL_OK;
 }
 
@@ -61,7 +61,7 @@ int tool_tree(const char *url, const struct tool_options *o)
 
 static bool is_found(const struct tool_options *o, const struct walk_at *at)
 {
-	uint32_t type = at->attr.type;
+	uint32_t type = at->attr.attr.type;
 	const char *slash = at->up ? NULL : strrchr(at->name, '/');
 
 	if (at->depth < o->mindepth ||

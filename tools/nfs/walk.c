@@ -42,7 +42,7 @@ static bool is_own_ancestor(const struct walk_at *at)
 {
 	for (const struct walk_at *up = at->up; up; up = up->up)
 		if (up->attr.fsid == at->attr.fsid &&
-		    up->attr.fileid == at->attr.fileid)
+		    up->attr.attr.fileid == at->attr.attr.fileid)
 			return true;
 	return false;
 }
@@ -54,10 +54,10 @@ static int walk_one(struct walk *w, struct walk_at *at)
 {
 	int err;
 
-	if (!at->attr.valid || at->fh.len == 0)
+	if (!at->attr.has || at->fh.len == 0)
 		return walk_refuse(at, "the server does not say what this "
 				   "is");
-	if (at->attr.type != NFS_DIR)
+	if (at->attr.attr.type != VFS_DIR)
 		return w->visit(w, at, WALK_FILE);
 	if (is_own_ancestor(at))
 		return walk_refuse(at, "the server has this directory in "

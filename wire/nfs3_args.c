@@ -1,19 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Arguments of NFS version 3 off the wire: RFC 1813 section 3.3.  Pure.
+ * Arguments of NFS version 3: RFC 1813 section 3.3.  Pure.
  *
  * Values that XDR rules out (an unknown arm of a union, a bool of 2, a
  * filehandle of 65 bytes) fail here, and become GARBAGE_ARGS.  Values that only
  * NFS rules out (nanoseconds past a second, names with a slash) pass: the
  * procedure answers with their nfsstat3.
  */
-#include "nfs3/proc.h"
-
-static void get_time(struct xdr_in *x, struct timespec *t)
-{
-	t->tv_sec = xdr_get_u32(x);
-	t->tv_nsec = xdr_get_u32(x);
-}
+#include "wire/nfs3.h"
 
 /* set_atime and set_mtime. */
 static uint32_t get_set_time(struct xdr_in *x, struct timespec *t,
@@ -21,7 +15,7 @@ static uint32_t get_set_time(struct xdr_in *x, struct timespec *t,
 {
 	switch (xdr_get_count(x, SET_TO_CLIENT_TIME)) {
 	case SET_TO_CLIENT_TIME:
-		get_time(x, t);
+		nfs3_get_time(x, t);
 		return client;
 	case SET_TO_SERVER_TIME:
 		return server;
@@ -57,14 +51,14 @@ static void get_sattr(struct xdr_in *x, struct vfs_setattr *set)
 				 VFS_SET_MTIME_NOW);
 }
 
-static struct xdr_view get_handle(struct xdr_in *x)
+static struct xdr_view get_fh_view(struct xdr_in *x)
 {
 	return xdr_get_opaque(x, NFS3_FHSIZE);
 }
 
 static void get_where(struct xdr_in *x, struct nfs3_dirop_args *where)
 {
-	where->fh = get_handle(x);
+	where->fh = get_fh_view(x);
 	where->name = xdr_get_opaque(x, NFS3_STRING_MAX);
 }
 
@@ -77,7 +71,7 @@ bool nfs3_get_fh(struct xdr_in *x, void *args)
 {
 	struct nfs3_fh_args *a = args;
 
-	a->fh = get_handle(x);
+	a->fh = get_fh_view(x);
 	return xdr_ok(x);
 }
 
@@ -91,11 +85,11 @@ bool nfs3_get_setattr(struct xdr_in *x, void *args)
 {
 	struct nfs3_setattr_args *a = args;
 
-	a->fh = get_handle(x);
+	a->fh = get_fh_view(x);
 	get_sattr(x, &a->attr);
 	a->attr.guarded = xdr_get_bool(x);
 	if (a->attr.guarded)
-		get_time(x, &a->attr.guard);
+		nfs3_get_time(x, &a->attr.guard);
 	return xdr_ok(x);
 }
 
@@ -103,7 +97,7 @@ bool nfs3_get_access(struct xdr_in *x, void *args)
 {
 	struct nfs3_access_args *a = args;
 
-	a->fh = get_handle(x);
+	a->fh = get_fh_view(x);
 	a->access = xdr_get_u32(x);
 	return xdr_ok(x);
 }
@@ -112,7 +106,7 @@ bool nfs3_get_read(struct xdr_in *x, void *args)
 {
 	struct nfs3_read_args *a = args;
 
-	a->fh = get_handle(x);
+	a->fh = get_fh_view(x);
 	a->offset = xdr_get_u64(x);
 	a->count = xdr_get_u32(x);
 	return xdr_ok(x);
@@ -122,13 +116,13 @@ bool nfs3_get_write(struct xdr_in *x, void *args)
 {
 	struct nfs3_write_args *a = args;
 
-	a->fh = get_handle(x);
+	a->fh = get_fh_view(x);
 	a->offset = xdr_get_u64(x);
 	a->count = xdr_get_u32(x);
 	a->stable = xdr_get_count(x, VFS_FILE_SYNC);
-	a->niov = MSG_MAX_SEGS;
+	a->niov = NFS3_MAX_PIECES;
 	/* Bytes beyond wtmax are neither written nor looked at. */
-	a->len = xdr_get_iov(x, MSG_MAX_TAKEN, a->iov, &a->niov);
+	a->len = xdr_get_iov(x, NFS3_DATA_MAX, a->iov, &a->niov);
 	return xdr_ok(x);
 }
 
@@ -219,14 +213,14 @@ bool nfs3_get_link(struct xdr_in *x, void *args)
 {
 	struct nfs3_link_args *a = args;
 
-	a->fh = get_handle(x);
+	a->fh = get_fh_view(x);
 	get_where(x, &a->link);
 	return xdr_ok(x);
 }
 
 static void get_dir(struct xdr_in *x, struct nfs3_readdir_args *a)
 {
-	a->fh = get_handle(x);
+	a->fh = get_fh_view(x);
 	a->cookie = xdr_get_u64(x);
 	a->verf = xdr_get_u64(x);
 }
@@ -255,8 +249,184 @@ bool nfs3_get_commit(struct xdr_in *x, void *args)
 {
 	struct nfs3_commit_args *a = args;
 
-	a->fh = get_handle(x);
+	a->fh = get_fh_view(x);
 	a->offset = xdr_get_u64(x);
 	a->count = xdr_get_u32(x);
 	return xdr_ok(x);
+}
+
+/* set_atime and set_mtime: @client and @server are the bits that ask for it. */
+static void put_set_time(struct xdr_out *x, const struct timespec *t,
+			 bool client, bool server)
+{
+	if (client) {
+		xdr_put_u32(x, SET_TO_CLIENT_TIME);
+		nfs3_put_time(x, t);
+	} else {
+		xdr_put_u32(x, server ? SET_TO_SERVER_TIME : DONT_CHANGE);
+	}
+}
+
+static void put_set(struct xdr_out *x, bool set, uint32_t value)
+{
+	xdr_put_bool(x, set);
+	if (set)
+		xdr_put_u32(x, value);
+}
+
+void nfs3_put_sattr(struct xdr_out *x, const struct vfs_setattr *set)
+{
+	put_set(x, set->set & VFS_SET_MODE, set->mode);
+	put_set(x, set->set & VFS_SET_UID, set->uid);
+	put_set(x, set->set & VFS_SET_GID, set->gid);
+	xdr_put_bool(x, set->set & VFS_SET_SIZE);
+	if (set->set & VFS_SET_SIZE)
+		xdr_put_u64(x, set->size);
+	put_set_time(x, &set->atime, set->set & VFS_SET_ATIME,
+		     set->set & VFS_SET_ATIME_NOW);
+	put_set_time(x, &set->mtime, set->set & VFS_SET_MTIME,
+		     set->set & VFS_SET_MTIME_NOW);
+}
+
+static void put_view(struct xdr_out *x, struct xdr_view v)
+{
+	xdr_put_opaque(x, v.data, v.len);
+}
+
+static void put_where(struct xdr_out *x, const struct nfs3_dirop_args *where)
+{
+	put_view(x, where->fh);
+	put_view(x, where->name);
+}
+
+static void put_offset_count(struct xdr_out *x, uint64_t offset, uint32_t count)
+{
+	xdr_put_u64(x, offset);
+	xdr_put_u32(x, count);
+}
+
+static void put_create(struct xdr_out *x, const struct nfs3_create_args *a)
+{
+	static const uint32_t modes[] = {
+		[VFS_CREATE_UNCHECKED] = UNCHECKED,
+		[VFS_CREATE_GUARDED] = GUARDED,
+		[VFS_CREATE_EXCLUSIVE] = EXCLUSIVE,
+	};
+
+	put_where(x, &a->where);
+	xdr_put_u32(x, modes[a->how.how]);
+	if (a->how.how == VFS_CREATE_EXCLUSIVE)
+		xdr_put_u64(x, a->how.verf);
+	else
+		nfs3_put_sattr(x, &a->how.attr);
+}
+
+static void put_mknod(struct xdr_out *x, const struct nfs3_make_args *a)
+{
+	bool device = a->type == VFS_BLK || a->type == VFS_CHR;
+
+	put_where(x, &a->where);
+	xdr_put_u32(x, a->type);
+	if (device || a->type == VFS_SOCK || a->type == VFS_FIFO)
+		nfs3_put_sattr(x, &a->what.attr);
+	if (device) {
+		xdr_put_u32(x, a->what.rdev_major);
+		xdr_put_u32(x, a->what.rdev_minor);
+	}
+}
+
+static void put_setattr(struct xdr_out *x, const struct nfs3_setattr_args *a)
+{
+	put_view(x, a->fh);
+	nfs3_put_sattr(x, &a->attr);
+	xdr_put_bool(x, a->attr.guarded);
+	if (a->attr.guarded)
+		nfs3_put_time(x, &a->attr.guard);
+}
+
+static void put_make(struct xdr_out *x, const struct nfs3_make_args *a,
+		     bool link)
+{
+	put_where(x, &a->where);
+	nfs3_put_sattr(x, &a->what.attr);
+	if (link)
+		xdr_put_opaque(x, a->what.target, a->what.target_len);
+}
+
+static void put_readdir(struct xdr_out *x, const struct nfs3_readdir_args *a,
+			bool plus)
+{
+	put_view(x, a->fh);
+	xdr_put_u64(x, a->cookie);
+	xdr_put_u64(x, a->verf);
+	if (plus)
+		xdr_put_u32(x, a->dircount);
+	xdr_put_u32(x, a->maxcount);
+}
+
+/* Arguments that begin with the handle of a file. */
+static void put_of_file(struct xdr_out *x, enum nfs3_procnum proc,
+			const union nfs3_args *a)
+{
+	put_view(x, a->fh);
+	switch (proc) {
+	case NFSPROC3_ACCESS:
+		xdr_put_u32(x, a->access.access);
+		break;
+	case NFSPROC3_READ:
+		put_offset_count(x, a->read.offset, a->read.count);
+		break;
+	case NFSPROC3_WRITE:
+		put_offset_count(x, a->write.offset, a->write.count);
+		xdr_put_u32(x, a->write.stable);
+		xdr_put_u32(x, a->write.len);
+		break;
+	case NFSPROC3_LINK:
+		put_where(x, &a->link.link);
+		break;
+	case NFSPROC3_COMMIT:
+		put_offset_count(x, a->commit.offset, a->commit.count);
+		break;
+	default:
+		break;
+	}
+}
+
+void nfs3_put_args(struct xdr_out *x, enum nfs3_procnum proc,
+		   const void *args)
+{
+	const union nfs3_args *a = args;
+
+	switch (proc) {
+	case NFSPROC3_NULL:
+		break;
+	case NFSPROC3_LOOKUP:
+	case NFSPROC3_REMOVE:
+	case NFSPROC3_RMDIR:
+		put_where(x, &a->dirop);
+		break;
+	case NFSPROC3_SETATTR:
+		put_setattr(x, &a->setattr);
+		break;
+	case NFSPROC3_CREATE:
+		put_create(x, &a->create);
+		break;
+	case NFSPROC3_MKDIR:
+	case NFSPROC3_SYMLINK:
+		put_make(x, &a->make, proc == NFSPROC3_SYMLINK);
+		break;
+	case NFSPROC3_MKNOD:
+		put_mknod(x, &a->make);
+		break;
+	case NFSPROC3_RENAME:
+		put_where(x, &a->rename.from);
+		put_where(x, &a->rename.to);
+		break;
+	case NFSPROC3_READDIR:
+	case NFSPROC3_READDIRPLUS:
+		put_readdir(x, &a->readdir, proc == NFSPROC3_READDIRPLUS);
+		break;
+	default:
+		put_of_file(x, proc, a);
+	}
 }

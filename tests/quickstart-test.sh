@@ -9,7 +9,7 @@ passed=0 failed=0 skipped=0
 fuzz_seconds=${FUZZ_SECONDS:-5}
 
 short_packages=("${build_packages[@]}" check libnfs-dev shellcheck iproute2
-	python3 binutils e2fsprogs xfsprogs btrfs-progs systemd mandoc zsh)
+	python3 binutils rpm e2fsprogs xfsprogs btrfs-progs systemd mandoc zsh)
 # clang brings no sanitizer or fuzzer runtime without its recommended package.
 all_packages=("${short_packages[@]}" clang libclang-rt-dev xz-utils valgrind
 	tshark debhelper lintian mmdebstrap prometheus bpftrace chromium

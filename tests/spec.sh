@@ -1,0 +1,98 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+# etc/gannet.spec, as far as it can be tried on a machine whose packages are not
+# of that kind: it is parsed, its %install runs with this build, and each file
+# is in exactly one package, as in debian/.  A source package is made.
+set -u -o pipefail
+src=$(readlink -f "${srcdir:-.}")
+spec=$src/etc/gannet.spec
+fail() { echo "not ok - $*"; exit 1; }
+
+command -v rpmbuild rpmspec > /dev/null ||
+	{ echo "skipped: rpmbuild missing"; exit 77; }
+[ -e Makefile ] || fail "run it in the build directory"
+dir=$(mktemp -d) || exit 1
+trap 'rm -rf "$dir"' EXIT
+
+# What configure was given here, in the names of the spec.
+of() { sed -n "s/^$1 = //p" Makefile; }
+prefix=$(of prefix)
+with=()
+[ ! -e modules/ceph/ceph.so ] || with+=(--with ceph)
+[ ! -e fio-gannet.so ] ||
+	with+=(--with fio --define "fio_source $dir")
+parse=(rpmspec -P "${with[@]}" --define "_prefix $prefix"
+	--define "_exec_prefix $prefix" --define "_bindir $prefix/bin"
+	--define "_sbindir $prefix/sbin" --define "_libdir $prefix/lib"
+	--define "_includedir $prefix/include" --define "_datadir $prefix/share"
+	--define "_mandir $prefix/share/man" --define "_docdir $prefix/share/doc"
+	--define "_sysconfdir $prefix/etc" --define "_sysusersdir /usr/sysusers"
+	--define "_unitdir $prefix/lib/systemd/system"
+	--define "make_install make install DESTDIR=$dir/root"
+	--define "buildroot $dir/root")
+"${parse[@]}" "$spec" > "$dir/parsed" 2> "$dir/errors" ||
+	{ cat "$dir/errors"; fail "rpmspec parses it"; }
+grep -q '^make install' "$dir/parsed" || fail "its %install is there"
+
+version=$(sed -n 's/^AC_INIT(\[gannet\], \[\([0-9.]*\)\].*/\1/p' \
+	"$src/configure.ac")
+grep -qx "Version: *$version" "$dir/parsed" || fail "its version is $version"
+
+# What configure.ac asks for, in the same versions.
+while read -r module least; do
+	grep -qxF "BuildRequires: pkgconfig($module)${least:+ $least}" \
+		"$dir/parsed" || fail "it needs $module $least"
+done < <(grep -o 'PKG_CHECK_MODULES(\[[A-Z]*\], *\[[^]]*' "$src/configure.ac" |
+	sed 's/.*\[//' | grep -v '^check\|^libnfs' |
+	grep -oE '[a-z][a-z-]*( >= [0-9.]+)?')
+
+awk '/^%/ { on = $1 == "%install" } on && !/^%install/' "$dir/parsed" \
+	> "$dir/install"
+MAKEFLAGS='' bash -e "$dir/install" > "$dir/log" 2>&1 ||
+	{ tail -20 "$dir/log"; fail "its %install runs"; }
+
+python3 - "$dir/parsed" "$dir/root" "$src" <<-'END' || exit
+	import fnmatch, glob, os, re, sys
+	parsed, root, src = sys.argv[1:]
+	wrong, packages, name = [], {}, None
+	for line in open(parsed):
+	    line = line.strip()
+	    if line.startswith('%'):
+	        word = line.split()[0]
+	        if word == '%files':
+	            name = line[len(word):].strip() or 'gannet'
+	            packages[name] = []
+	            continue
+	        if word in ('%doc', '%license') and name:
+	            for path in line.split()[1:]:
+	                if not glob.glob(os.path.join(src, path)):
+	                    wrong.append(f'{name}: no {path}')
+	            continue
+	        if not re.match(r'%(dir|config)', word):
+	            name = None
+	            continue
+	        line = line.split()[-1]
+	    if name and line:
+	        packages[name].append(line)
+	installed = [d[len(root):] + '/' + f for d, _, files in os.walk(root)
+	             for f in files]
+	for path in installed:
+	    where = [p for p, entries in packages.items()
+	             if any(fnmatch.fnmatch(path, e) for e in entries)]
+	    if len(where) != 1:
+	        wrong.append(f'{path} is in {where or "no package"}')
+	for p, entries in packages.items():
+	    for e in entries:
+	        if not glob.glob(root + e):
+	            wrong.append(f'{p}: {e} is nothing')
+	print('\n'.join(wrong) or f'{len(installed)} files in '
+	      f'{len(packages)} packages')
+	sys.exit(bool(wrong))
+END
+
+mkdir "$dir/rpm" "$dir/gannet-$version"
+cp "$spec" "$dir/gannet-$version"
+tar -C "$dir" -cJf "$dir/rpm/gannet-$version.tar.xz" "gannet-$version"
+rpmbuild -bs --nodeps --define "_topdir $dir/rpm" \
+	--define "_sourcedir $dir/rpm" "$spec" > "$dir/log" 2>&1 ||
+	{ tail "$dir/log"; fail "rpmbuild makes a source package"; }

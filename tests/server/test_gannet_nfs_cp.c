@@ -283,3 +283,74 @@ TEST(a_name_in_the_progress_does_nothing_to_a_terminal)
 	ck_assert_ptr_null(strchr(err, '\033'));
 	stop();
 }
+
+TEST_LOOP(a_progress_has_a_total_and_the_time_left, 0, WAYS)
+{
+	start(_i);
+	make_source(d.dir);
+	ck_assert_int_eq(TOOL("cp", "-r", "--progress", path(d.dir, "t"),
+			      url("new")), 0);
+	has(err, "100% 2.9 MiB");
+	has(err, " 00:00 ");
+	ck_assert_int_eq(TOOL("cp", "-r", "--progress", url("new"),
+			      path(d.dir, "back")), 0);
+	has(err, "100% 2.9 MiB");
+	has(err, " 00:00 ");
+	/* Files that stay are of the share. */
+	ck_assert_int_eq(TOOL("cp", "-r", "--progress", "--continue",
+			      url("new"), path(d.dir, "back")), 0);
+	ck_assert_int_eq(TOOL("cp", "-r", "--progress", "--continue",
+			      url("new"), path(d.dir, "back")), 0);
+	has(err, "100% 2.9 MiB");
+	stop();
+}
+
+TEST(excluded_names_are_left_out_both_ways)
+{
+	start(WAY_TCP);
+	make_source(d.dir);
+	ck_assert_int_eq(TOOL("cp", "-r", "--exclude", "s?b", "--exclude",
+			      "*.dot", path(d.dir, "t"), url("new")), 0);
+	ck_assert(!is_there(path(export, "new/sub")));
+	ck_assert(!is_there(path(export, "new/.dot")));
+	ck_assert(is_there(path(export, "new/empty")));
+	ck_assert_int_eq(mkdir(path(export, "new/sub"), 0755), 0);
+	make_file(path(export, "new/sub/big"), 10);
+	ck_assert_int_eq(TOOL("cp", "-r", "--exclude", "b*", url("new"),
+			      path(d.dir, "back")), 0);
+	ck_assert(is_there(path(d.dir, "back/sub")));
+	ck_assert(!is_there(path(d.dir, "back/sub/big")));
+	ck_assert(is_there(path(d.dir, "back/empty")));
+	ck_assert_int_eq(TOOL("cp", "-r", "--exclude", "a/b", url("new"),
+			      path(d.dir, "back")), 2);
+	stop();
+}
+
+TEST(a_dry_run_names_the_files_and_changes_nothing)
+{
+	start(WAY_TCP);
+	make_source(d.dir);
+	ck_assert_int_eq(TOOL("cp", "-r", "--dry-run", path(d.dir, "t"),
+			      url("new")), 0);
+	has(out, "/t/sub/big\n");
+	has(out, "/t/link\n");
+	ck_assert(!is_there(path(export, "new")));
+	ck_assert_int_eq(TOOL("cp", "-r", path(d.dir, "t"), url("new")), 0);
+	ck_assert_int_eq(TOOL("cp", "-r", "--dry-run", url("new"),
+			      path(d.dir, "back")), 0);
+	has(out, "/new/sub/big\n");
+	ck_assert(!is_there(path(d.dir, "back")));
+	ck_assert_int_eq(TOOL("cp", "-r", url("new"), path(d.dir, "back")), 0);
+	make_file(path(export, "new/more"), 10);
+	ck_assert_int_eq(TOOL("cp", "-r", "--dry-run", "--continue",
+			      url("new"), d.dir), 0);
+	has(out, "/new/sub/big\n");
+	ck_assert_int_eq(TOOL("cp", "-r", url("new"), d.dir), 0);
+	make_file(path(export, "new/more"), 11);
+	ck_assert_int_eq(TOOL("cp", "-r", "--dry-run", "--continue",
+			      url("new"), d.dir), 0);
+	has(out, "/new/more\n");
+	ck_assert_ptr_null(strstr(out, "big"));
+	ck_assert_int_eq(stat_of(path(d.dir, "new/more")).st_size, 10);
+	stop();
+}

@@ -231,6 +231,7 @@ int copy_get(struct tool *t, const struct tool_object *obj, int fd,
 	if (err != TOOL_OK)
 		return err;
 	progress_init(&p, t->o, to, obj->attr.attr.size);
+	p.done = p.skipped = from;
 	p.whole = t->whole;
 	for (unsigned i = 0; !end && err == TOOL_OK; i = (i + 1) % r.n) {
 		struct block *b = &r.b[i];

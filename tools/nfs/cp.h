@@ -16,6 +16,9 @@
 int cp_get(const char *url, const char *to, const struct tool_options *o);
 int cp_put(const char *from, const char *url, const struct tool_options *o);
 
+/* True if what is below the copied directory and has this name stays. */
+bool cp_is_excluded(const struct tool_options *o, const char *name);
+
 enum { ASIDE_NAME = 32 };
 
 /* A file at its source, or its copy. */

@@ -8,6 +8,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <fnmatch.h>
 #include <inttypes.h>
 #include <string.h>
 #include <sys/file.h>
@@ -76,6 +77,14 @@ void cp_aside_name(const struct cp_file *s, const char *name,
 
 	snprintf(out, ASIDE_NAME, ".gannet-%016" PRIx64 ".part",
 		 hash_bytes(words, sizeof(words)));
+}
+
+bool cp_is_excluded(const struct tool_options *o, const char *name)
+{
+	for (size_t i = 0; i < EXCLUDES_MAX && o->exclude[i]; i++)
+		if (fnmatch(o->exclude[i], name, 0) == 0)
+			return true;
+	return false;
 }
 
 /* Whether what is open still has the name, or got its final one meanwhile. */

@@ -23,6 +23,8 @@ struct fetch {
 	mode_t		 mask;		/* of this process */
 };
 
+static const char no_copy[] = "left out: it is no file, directory or link";
+
 /* The directory and the name of the copied object. */
 static int local_dir(const struct fetch *f, const struct walk_at *at)
 {
@@ -151,12 +153,15 @@ static int fetch_file(struct fetch *f, struct walk_at *at)
 	int err, last;
 
 	cp_file_there(&at->attr, &source);
-	if (is_fetched(f, at, &source))
+	if (is_fetched(f, at, &source)) {
+		progress_skip(f->w.t, source.size);
 		return TOOL_OK;
+	}
 	err = aside_open(&a, local_dir(f, at), name, &source,
 			 f->w.t->o->resume);
 	if (err < 0)
 		return complain_local(at, err);
+	progress_skip(f->w.t, a.have);
 	err = a.there ? may_replace(f, at) : TOOL_OK;
 	if (err == TOOL_OK)
 		err = fetch_data(f, at, &a);
@@ -187,10 +192,73 @@ static int fetch_link(struct fetch *f, struct walk_at *at)
 	       complain_local(at, -errno) : TOOL_OK;
 }
 
+/* --dry-run: nothing is made, but copies that an earlier run made are looked
+ * at. */
+static int name_visit(const struct fetch *f, struct walk_at *at,
+		      enum walk_step step)
+{
+	FILE *out = f->w.t->o->out;
+	struct cp_file source;
+
+	if (step == WALK_LEAVE) {
+		if (at->local >= 0)
+			close(at->local);
+		return TOOL_OK;
+	}
+	if (step == WALK_ENTER && !f->w.t->o->recursive)
+		return walk_refuse(at, "a directory, which goes with -r only");
+	if (step == WALK_ENTER)
+		at->local = openat(local_dir(f, at), local_name(f, at),
+				   O_RDONLY | O_DIRECTORY | O_NOFOLLOW |
+				   O_CLOEXEC);
+	else if (at->attr.attr.type != VFS_REG && at->attr.attr.type != VFS_LNK)
+		return walk_refuse(at, no_copy);
+	cp_file_there(&at->attr, &source);
+	if (at->attr.attr.type == VFS_REG && is_fetched(f, at, &source))
+		return TOOL_OK;
+	walk_put_path(out, at);
+	fputs(step == WALK_ENTER ? "/\n" : "\n", out);
+	return TOOL_OK;
+}
+
+static bool fetch_skip(struct walk *w, const struct walk_at *at)
+{
+	return cp_is_excluded(w->t->o, at->name);
+}
+
+/* A walk that adds sizes up, for the line of progress. */
+struct sum {
+	struct walk w;
+	uint64_t    bytes;
+};
+
+static int sum_visit(struct walk *w, struct walk_at *at, enum walk_step step)
+{
+	struct sum *s = (struct sum *)w;
+
+	if (step == WALK_FILE && at->attr.attr.type == VFS_REG)
+		s->bytes += at->attr.attr.size;
+	return TOOL_OK;
+}
+
+static uint64_t sum_there(struct tool *t, const struct tool_object *obj)
+{
+	struct sum s = { .w = { .t = t, .visit = sum_visit, .silent = true,
+				.skip = fetch_skip } };
+
+	if (!progress_is_shown(t->o) ||
+	    (obj->attr.attr.type == VFS_DIR && !t->o->recursive))
+		return 0;
+	tool_walk(&s.w, obj, t->url.path);
+	return s.bytes;
+}
+
 static int fetch_visit(struct walk *w, struct walk_at *at, enum walk_step step)
 {
 	struct fetch *f = (struct fetch *)w;
 
+	if (w->t->o->dry_run)
+		return name_visit(f, at, step);
 	if (step == WALK_ENTER)
 		return enter_dir(f, at);
 	if (step == WALK_LEAVE)
@@ -199,7 +267,7 @@ static int fetch_visit(struct walk *w, struct walk_at *at, enum walk_step step)
 		return fetch_file(f, at);
 	if (at->attr.attr.type == VFS_LNK)
 		return fetch_link(f, at);
-	return walk_refuse(at, "left out: it is no file, directory or link");
+	return walk_refuse(at, no_copy);
 }
 
 /* Where it goes: into a directory under its own name, else to that name. */
@@ -235,7 +303,7 @@ static int open_target(struct fetch *f, const char *to,
 
 int cp_get(const char *url, const char *to, const struct tool_options *o)
 {
-	struct fetch f = { .w.visit = fetch_visit };
+	struct fetch f = { .w.visit = fetch_visit, .w.skip = fetch_skip };
 	struct tool_object obj;
 	char path[PATH_MAX];
 	const char *slash;
@@ -256,7 +324,7 @@ int cp_get(const char *url, const char *to, const struct tool_options *o)
 	if (err == TOOL_OK)
 		err = open_target(&f, to, path, slash + 1);
 	if (err == TOOL_OK) {
-		progress_begin(&t, url);
+		progress_begin(&t, url, sum_there(&t, &obj));
 		err = tool_walk(&f.w, &obj, t.url.path);
 		progress_end(&t, err);
 		close(f.into);

@@ -19,6 +19,8 @@
 /* Directories in one another; each has a descriptor. */
 enum { LEVELS_MAX = 256 };
 
+static const char no_copy[] = "it is no file, directory or link";
+
 /* A local object, by its directory. */
 struct here {
 	const struct here *up;
@@ -130,14 +132,16 @@ static int send_open(struct tool *t, const struct here *h, int fd,
 	if (fstat(fd, &st) < 0)
 		return complain_here(h, -errno, 0);
 	if (!S_ISREG(st.st_mode))
-		return leave_out_here(h, "it is no file, directory or link");
+		return leave_out_here(h, no_copy);
 	err = tool_lookup(t, dir, name, &at);
 	if (err == TOOL_OK && at.fh.len > 0 && at.attr.attr.type != VFS_REG)
 		err = complain_here(h, 0, at.attr.attr.type == VFS_DIR ?
 				    NFS_ISDIR : NFS_EXIST);
 	if (err == TOOL_OK && cp_file_here(&st, &source) &&
-	    is_sent(t, &at, &source))
+	    is_sent(t, &at, &source)) {
+		progress_skip(t, source.size);
 		return TOOL_OK;
+	}
 	if (err == TOOL_OK)
 		err = send_data(t, h, fd, &at, &st);
 	if (err != TOOL_OK)
@@ -155,6 +159,32 @@ static int send_file(struct tool *t, const struct here *h,
 		return complain_here(h, -errno, 0);
 	err = send_open(t, h, fd, dir, name);
 	close(fd);
+	return err;
+}
+
+static void name_here(const struct tool *t, const struct here *h,
+		      const char *end)
+{
+	put_here(t->o->out, h);
+	fputs(end, t->o->out);
+}
+
+/* --dry-run: looks at what an earlier copy has made, and makes nothing. */
+static int name_file(struct tool *t, const struct here *h,
+		     const struct nfs3_fh *dir, const char *name,
+		     const struct stat *st)
+{
+	struct tool_object at = { .fh.len = 0 };
+	struct cp_file source;
+	int err = TOOL_OK;
+
+	if (!S_ISREG(st->st_mode) && !S_ISLNK(st->st_mode))
+		return leave_out_here(h, no_copy);
+	if (S_ISREG(st->st_mode) && t->o->resume && dir->len > 0)
+		err = tool_lookup(t, dir, name, &at);
+	if (err == TOOL_OK && !(cp_file_here(st, &source) &&
+				is_sent(t, &at, &source)))
+		name_here(t, h, "\n");
 	return err;
 }
 
@@ -183,6 +213,10 @@ static int make_there(struct tool *t, const struct here *h,
 	struct stat st;
 	int err;
 
+	if (t->o->dry_run) {
+		name_here(t, h, "/\n");
+		return dir->len > 0 ? tool_lookup(t, dir, name, made) : TOOL_OK;
+	}
 	if (fstatat(h->dir, h->name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return complain_here(h, -errno, 0);
 	/* This user has to write to it, whoever may later. */
@@ -209,7 +243,9 @@ static int send_children(struct tool *t, const struct here *h, DIR *d,
 	while (worst != TOOL_UNREACHABLE && (errno = 0, e = readdir(d))) {
 		struct here below = { h, dirfd(d), e->d_name, h->depth + 1 };
 
-		if (!nfsc_name_is_good(e->d_name, (uint32_t)strlen(e->d_name)))
+		if (!nfsc_name_is_good(e->d_name,
+				       (uint32_t)strlen(e->d_name)) ||
+		    cp_is_excluded(t->o, e->d_name))
 			continue;
 		err = send_one(t, &below, dir, e->d_name);
 		worst = err > worst ? err : worst;
@@ -241,7 +277,7 @@ static int send_dir(struct tool *t, const struct here *h,
 	err = make_there(t, h, dir, name, &made);
 	if (err == TOOL_OK)
 		err = send_children(t, h, d, &made.fh);
-	if (err != TOOL_UNREACHABLE && made.fh.len > 0) {
+	if (err != TOOL_UNREACHABLE && made.fh.len > 0 && !t->o->dry_run) {
 		int last = copy_attributes(t, h, &made.fh, &st);
 
 		err = err == TOOL_OK ? last : err;
@@ -259,6 +295,8 @@ static int send_one(struct tool *t, const struct here *h,
 		return complain_here(h, -errno, 0);
 	if (S_ISDIR(st.st_mode))
 		return send_dir(t, h, dir, name);
+	if (t->o->dry_run)
+		return name_file(t, h, dir, name, &st);
 	return S_ISLNK(st.st_mode) ? send_link(t, h, dir, name) :
 	       send_file(t, h, dir, name);
 }
@@ -309,6 +347,33 @@ static int send_top(struct tool *t, const char *from)
 	return send_one(t, &h, &at.parent, at.name);
 }
 
+/* The bytes of a local tree, as far as it can be read. */
+static uint64_t sum_here(const struct tool_options *o, int dir,
+			 const char *name, unsigned depth)
+{
+	int flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC, fd;
+	uint64_t bytes = 0;
+	struct dirent *e;
+	struct stat st;
+	DIR *d;
+
+	st.st_mode = 0;
+	if (fstatat(dir, name, &st, depth ? AT_SYMLINK_NOFOLLOW : 0) < 0 ||
+	    !S_ISDIR(st.st_mode) || !o->recursive || depth > LEVELS_MAX)
+		return S_ISREG(st.st_mode) ? (uint64_t)st.st_size : 0;
+	fd = openat(dir, name, depth ? flags | O_NOFOLLOW : flags);
+	d = fd < 0 ? NULL : fdopendir(fd);
+	while (d && (e = readdir(d)))
+		if (nfsc_name_is_good(e->d_name, (uint32_t)strlen(e->d_name)) &&
+		    !cp_is_excluded(o, e->d_name))
+			bytes += sum_here(o, fd, e->d_name, depth + 1);
+	if (d)
+		closedir(d);
+	else if (fd >= 0)
+		close(fd);
+	return bytes;
+}
+
 int cp_put(const char *from, const char *url, const struct tool_options *o)
 {
 	struct tool t;
@@ -316,7 +381,8 @@ int cp_put(const char *from, const char *url, const struct tool_options *o)
 
 	if (err != TOOL_OK)
 		return err;
-	progress_begin(&t, from);
+	progress_begin(&t, from, progress_is_shown(o) ?
+		       sum_here(o, AT_FDCWD, from, 0) : 0);
 	err = send_top(&t, from);
 	progress_end(&t, err);
 	tool_close(&t);

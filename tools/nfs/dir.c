@@ -53,9 +53,17 @@ static int keep_page(struct tool *t, struct listing *l, struct nfsc_op *op)
 	return err;
 }
 
-/* Nothing more comes, or the same again: names may be missing. */
-static int complain_endless(const char *what)
+static int complain_list(const struct tool *t, const char *what, int err,
+			 uint32_t status)
 {
+	return t->silent ? TOOL_FAILED : tool_complain(what, err, status);
+}
+
+/* Nothing more comes, or the same again: names may be missing. */
+static int complain_endless(const struct tool *t, const char *what)
+{
+	if (t->silent)
+		return TOOL_FAILED;
 	fputs("gannet-nfs: ", stderr);
 	tool_put_name(stderr, what);
 	fputs(": the server's list of names has no end\n", stderr);
@@ -75,11 +83,11 @@ int tool_list(struct tool *t, const struct nfs3_fh *dir, const char *what,
 	do {
 		before = op.cookie;
 		if (session_do(t->s, &op) < 0 || op.status != 0)
-			err = tool_complain(what, op.err, op.status);
+			err = complain_list(t, what, op.err, op.status);
 		else if ((err = keep_page(t, l, &op)) < 0)
-			err = tool_complain(what, err, 0);
+			err = complain_list(t, what, err, 0);
 		else if (!op.eof && (op.cookie == before || op.cookie == mark))
-			err = complain_endless(what);
+			err = complain_endless(t, what);
 		/* A circle of any length comes by the mark. */
 		pages++;
 		if ((pages & (pages - 1)) == 0)

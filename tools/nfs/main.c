@@ -21,6 +21,7 @@ enum {
 	OPT_TIME, OPT_WARMUP, OPT_STABLE, OPT_VERIFY, OPT_DISCARD,
 	OPT_SERVER_PID, OPT_MEMORY, OPT_HELP, OPT_HUMAN, OPT_DEPTH,
 	OPT_DIRECTORY, OPT_MAXDEPTH, OPT_MINDEPTH, OPT_CONTINUE,
+	OPT_DRY_RUN, OPT_EXCLUDE,
 	MANY = 1 << 20,		/* arguments */
 };
 
@@ -43,6 +44,8 @@ static const struct option options[] = {
 	{ "force", no_argument, NULL, 'f' },
 	{ "preserve", no_argument, NULL, OPT_PRESERVE },
 	{ "continue", no_argument, NULL, OPT_CONTINUE },
+	{ "dry-run", no_argument, NULL, OPT_DRY_RUN },
+	{ "exclude", required_argument, NULL, OPT_EXCLUDE },
 	{ "parents", no_argument, NULL, OPT_PARENTS },
 	{ "name", required_argument, NULL, OPT_NAME },
 	{ "type", required_argument, NULL, OPT_TYPE },
@@ -292,6 +295,22 @@ static int take_type(struct parsed *p, const char *text)
 	return TOOL_OK;
 }
 
+static int take_exclude(struct tool_options *o, const char *glob)
+{
+	size_t n = 0;
+
+	while (n < EXCLUDES_MAX && o->exclude[n])
+		n++;
+	if (n == EXCLUDES_MAX || strchr(glob, '/')) {
+		fprintf(stderr, "gannet-nfs: --exclude %s: expected at most %u "
+			"patterns of names, without slashes\n", glob,
+			EXCLUDES_MAX);
+		return TOOL_USAGE;
+	}
+	o->exclude[n] = glob;
+	return TOOL_OK;
+}
+
 /* The command's own meaning of -r, -p, -h and -d. */
 static int own_meaning(const struct command *c, int option)
 {
@@ -359,6 +378,7 @@ static bool *flag_of(struct tool_options *o, int option)
 	case OPT_PARENTS:	return &o->parents;
 	case OPT_PRESERVE:	return &o->preserve;
 	case OPT_CONTINUE:	return &o->resume;
+	case OPT_DRY_RUN:	return &o->dry_run;
 	case OPT_PROGRESS:	return &o->progress;
 	case OPT_JSON:		return &o->json;
 	case OPT_WRITE:		return &o->write;
@@ -383,6 +403,8 @@ static int take_option(struct parsed *p, int option)
 	case OPT_NAME:
 		p->o.name = optarg;
 		break;
+	case OPT_EXCLUDE:
+		return take_exclude(&p->o, optarg);
 	case OPT_TYPE:
 		return take_type(p, optarg);
 	case 'v':

@@ -24,13 +24,17 @@ const char *progress_size(double bytes, char out[16])
 	return out;
 }
 
+bool progress_is_shown(const struct tool_options *o)
+{
+	return !o->quiet && (o->progress || isatty(STDERR_FILENO));
+}
+
 void progress_init(struct progress *p, const struct tool_options *o,
 		   const char *name, uint64_t total)
 {
 	*p = (struct progress){
 		.name = name, .total = total, .start = clock_ms(),
-		.shown = !o->quiet &&
-			 (o->progress || isatty(STDERR_FILENO)),
+		.shown = progress_is_shown(o),
 	};
 	p->last = p->start;
 	/* A user who asks for the line gets it from the start. */
@@ -52,7 +56,7 @@ static void put_name(const char *name)
 static void draw(struct progress *p, uint64_t now)
 {
 	double secs = (double)(now - p->start + 1) / 1000;
-	double rate = (double)p->done / secs;
+	double rate = (double)(p->done - p->skipped) / secs;
 	uint64_t left = rate > 0 && p->total > p->done ?
 		(uint64_t)((double)(p->total - p->done) / rate) : 0;
 	unsigned full = p->total ?
@@ -106,11 +110,19 @@ void progress_fini(struct progress *p, bool good)
 	fputc('\n', stderr);
 }
 
-void progress_begin(struct tool *t, const char *name)
+void progress_begin(struct tool *t, const char *name, uint64_t total)
 {
 	t->whole = malloc(sizeof(*t->whole));
 	if (t->whole)		/* else each file has a line of its own */
-		progress_init(t->whole, t->o, name, 0);
+		progress_init(t->whole, t->o, name, total);
+}
+
+void progress_skip(struct tool *t, uint64_t bytes)
+{
+	if (!t->whole)
+		return;
+	t->whole->skipped += bytes;
+	progress_move(t->whole, t->whole->done + bytes);
 }
 
 void progress_end(struct tool *t, int err)

@@ -36,6 +36,8 @@ struct bench_options {
 	bool	 memory;	/* report what its connections take */
 };
 
+enum { EXCLUDES_MAX = 64 };
+
 struct tool_options {
 	struct nfsc_config config;
 	uint32_t block;		/* of READ and WRITE: 0, what the server has */
@@ -49,6 +51,8 @@ struct tool_options {
 	bool	 parents;	/* mkdir -p */
 	bool	 preserve;	/* cp -p */
 	bool	 resume;	/* cp --continue */
+	bool	 dry_run;	/* cp: name what it would copy */
+	const char *exclude[EXCLUDES_MAX];	/* cp: patterns, then NULLs */
 	bool	 json;		/* doctor, bench, certify */
 	bool	 write;		/* doctor: write a test file */
 	bool	 into;		/* cp: its target is a directory */
@@ -72,6 +76,7 @@ struct tool {
 	struct nfsc_session *s;
 	struct nfs3_fsinfo_res   limits;
 	struct progress	    *whole;	/* of many files; NULL: of each */
+	bool		     silent;	/* about lists */
 };
 
 /* Says what went wrong with @what: -errno @err, or if that is 0 the status. */
@@ -145,6 +150,7 @@ struct walk_at {
 	uint32_t	 len;		/* of the name */
 	unsigned	 depth;		/* below the top */
 	bool		 last;		/* of its directory */
+	bool		 silent;	/* nothing is said about it */
 	struct nfs3_fh	 fh;
 	struct nfs3_attr attr;
 	int		 local;		/* the visitor's; -1 at first, */
@@ -156,6 +162,9 @@ enum walk_step { WALK_FILE, WALK_ENTER, WALK_LEAVE };
 struct walk {
 	struct tool *t;
 	unsigned levels;	/* as many are visited; 0: all */
+	bool	 silent;	/* another walk says what is wrong */
+	/* True: this one below the top is passed by.  NULL: none is. */
+	bool (*skip)(struct walk *w, const struct walk_at *at);
 	/* Called for each object, for a directory before and after its
 	 * contents.  An exit code; a directory that is not entered well is left
 	 * out, without a WALK_LEAVE. */
@@ -219,6 +228,7 @@ struct progress {
 	bool	    begun;
 	uint64_t    quiet_ms;		/* before it begins */
 	uint64_t    total, done;
+	uint64_t    skipped;		/* of these, in no time */
 	uint64_t    start, last;	/* ms */
 	struct progress *whole;		/* shown in its place; or NULL */
 };
@@ -227,8 +237,13 @@ void progress_init(struct progress *p, const struct tool_options *o,
 		   const char *name, uint64_t total);
 void progress_move(struct progress *p, uint64_t done);
 void progress_fini(struct progress *p, bool good);
-/* One line of progress for all files from here on; @name is shown. */
-void progress_begin(struct tool *t, const char *name);
+/* Whether there is a line of progress. */
+bool progress_is_shown(const struct tool_options *o);
+/* One line of progress for all files from here on, which have @total bytes, 0:
+ * unknown; @name is shown. */
+void progress_begin(struct tool *t, const char *name, uint64_t total);
+/* So many bytes are there already. */
+void progress_skip(struct tool *t, uint64_t bytes);
 void progress_end(struct tool *t, int err);
 /* "1.5 GiB" */
 const char *progress_size(double bytes, char out[16]);

@@ -40,6 +40,8 @@ const char tool_usage[] =
 "  -p, --preserve       cp: keep modes and times of the last change\n"
 "      --continue       cp: go on with a copy that was cut short: what is\n"
 "                       complete stays, a part is received to its end\n"
+"      --dry-run        cp: name what it would copy, and copy nothing\n"
+"      --exclude GLOB   cp: leave out names below that match; repeatable\n"
 "  -p, --parents        mkdir: also make the directories above; an existing\n"
 "                       directory is no error\n"
 "      --name GLOB      find: only names that match (also -name)\n"

@@ -25,6 +25,8 @@ void walk_put_path(FILE *f, const struct walk_at *at)
 
 int walk_complain(const struct walk_at *at, int err, uint32_t status)
 {
+	if (at->silent)
+		return TOOL_FAILED;
 	fputs("gannet-nfs: ", stderr);
 	walk_put_path(stderr, at);
 	return tool_reason(err, status);
@@ -32,6 +34,8 @@ int walk_complain(const struct walk_at *at, int err, uint32_t status)
 
 int walk_refuse(const struct walk_at *at, const char *why)
 {
+	if (at->silent)
+		return TOOL_FAILED;
 	fputs("gannet-nfs: ", stderr);
 	walk_put_path(stderr, at);
 	fprintf(stderr, ": %s\n", why);
@@ -82,12 +86,14 @@ static int walk_entry(struct walk *w, struct walk_at *up,
 {
 	struct walk_at at = {
 		.up = up, .name = e->name, .len = e->len, .last = last,
-		.depth = up->depth + 1, .local = -1,
+		.depth = up->depth + 1, .local = -1, .silent = up->silent,
 	};
 
 	if (!nfsc_name_is_good(e->name, e->len))
 		return walk_refuse(&at, "the server lists a name that no file "
 				   "can have");
+	if (w->skip && w->skip(w, &at))
+		return TOOL_OK;
 	tool_look_up(w->t, &up->fh, e);
 	at.attr = e->attr;
 	at.fh = e->fh;
@@ -120,8 +126,9 @@ int tool_walk(struct walk *w, const struct tool_object *obj, const char *name)
 {
 	struct walk_at at = {
 		.name = name, .len = (uint32_t)strlen(name), .fh = obj->fh,
-		.attr = obj->attr, .local = -1,
+		.attr = obj->attr, .local = -1, .silent = w->silent,
 	};
 
+	w->t->silent = w->silent;
 	return walk_one(w, &at);
 }

@@ -354,3 +354,19 @@ TEST(a_dry_run_names_the_files_and_changes_nothing)
 	ck_assert_int_eq(stat_of(path(d.dir, "new/more")).st_size, 10);
 	stop();
 }
+
+TEST(an_option_that_a_command_does_not_have_is_refused)
+{
+	start(WAY_TCP);
+	make_file(path(export, "a"), 10);
+	ck_assert_int_eq(TOOL("rm", "--dry-run", url("a")), 2);
+	has(err, "rm has no --dry-run");
+	ck_assert(is_there(path(export, "a")));
+	ck_assert_int_eq(TOOL("rm", "--exclude", "a", url("a")), 2);
+	ck_assert(is_there(path(export, "a")));
+	ck_assert_int_eq(TOOL("get", "--continue", url("a"), d.dir), 2);
+	ck_assert_int_eq(TOOL("ls", "--json", url("")), 2);
+	has(err, "ls has no --json");
+	ck_assert_str_eq(out, "");
+	stop();
+}

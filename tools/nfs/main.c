@@ -93,7 +93,7 @@ static int put_command(int n, char *const args[], const struct tool_options *o)
  * letters of options mean what its letters say (R, -r is recursive; M, -p makes
  * parents; K, -p keeps modes and times; H, -h is human-readable; D, -d is the
  * directory itself); without them they are --retries, --progress, --help and
- * --depth.
+ * --depth.  With J it prints JSON.
  */
 static const struct command {
 	const char *name;
@@ -113,12 +113,12 @@ static const struct command {
 	{ "mkdir", 1, MANY, tool_mkdir, "M", NULL },
 	{ "rm", 1, MANY, tool_rm, "R", NULL },
 	{ "mount-check", 1, 1, tool_mount_check, "", NULL },
-	{ "doctor", 1, 1, tool_doctor, "", NULL },
+	{ "doctor", 1, 1, tool_doctor, "J", NULL },
 	{ "get", 1, 2, NULL, "", get_command },
 	{ "put", 2, 2, NULL, "", put_command },
 	{ "cp", 2, MANY, NULL, "RK", tool_cp },
-	{ "bench", 1, MANY, NULL, "", tool_bench },
-	{ "certify", 1, 1, tool_certify, "", NULL },
+	{ "bench", 1, MANY, NULL, "J", tool_bench },
+	{ "certify", 1, 1, tool_certify, "J", NULL },
 };
 
 /* The first argument that is a command; NULL: none is. */
@@ -427,6 +427,19 @@ static int take_option(struct parsed *p, int option)
 	return TOOL_OK;
 }
 
+/* An option that does nothing would be taken for done: rm --dry-run. */
+static const char *pointless(const struct parsed *p)
+{
+	const char *letters = p->command->letters;
+
+	if (p->o.json && !strchr(letters, 'J'))
+		return "--json";
+	if (strchr(letters, 'K'))
+		return NULL;
+	return p->o.dry_run ? "--dry-run" : p->o.resume ? "--continue" :
+	       p->o.exclude[0] ? "--exclude" : NULL;
+}
+
 static int run_command(const struct parsed *p, int argc, char *argv[])
 {
 	const struct command *c = p->command;
@@ -434,6 +447,11 @@ static int run_command(const struct parsed *p, int argc, char *argv[])
 
 	if (!c || strcmp(argv[0], c->name) != 0)
 		return wrong("no such command", argv[0]);
+	if (pointless(p)) {
+		fprintf(stderr, "gannet-nfs: %s has no %s\n", c->name,
+			pointless(p));
+		return TOOL_USAGE;
+	}
 	argc--;
 	argv++;
 	if (argc < c->min || argc > c->max)

@@ -36,6 +36,8 @@
 /* A quarter of the calls that may be suspended: a disk that hangs with the
  * status monitor's list leaves the others to other programs. */
 #define MAX_ASKING	256u
+/* As long as a busy rpc.statd has for its answer. */
+#define ASKING_MS	20000u
 /* A quarter of the sockets that the client has: each result for a host that
  * does not say where its lock manager is takes one. */
 #define MAX_ANSWERING	32u
@@ -197,6 +199,7 @@ int nlm_create(const struct nlm_config *config, struct rpc_program **out)
 		return -ENOMEM;
 	nlm->config = *config;
 	set_default(&nlm->config.max_asking, MAX_ASKING);
+	set_default(&nlm->config.asking_ms, ASKING_MS);
 	set_default(&nlm->config.max_answering, MAX_ANSWERING);
 	set_default(&nlm->config.answer_ms, ANSWER_MS);
 	set_default(&nlm->config.call_back_ms, CALL_BACK_MS);

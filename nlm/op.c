@@ -237,8 +237,14 @@ static void end_asking(struct rpc_call *call)
 
 static bool cancel_asking(struct rpc_call *call)
 {
-	const struct nlm_monitor *m = &nlm_op(call)->nlm->config.monitor;
+	const struct nlm_config *c = &nlm_op(call)->nlm->config;
+	const struct nlm_monitor *m = &c->monitor;
 
+	/* Sent again, a datagram would begin to wait anew: a monitor that is
+	 * slow, and answers, would be left before it does each time. */
+	if (call->msg->xprt->datagram && clock_ns() <
+	    rpc_call_started(call) + c->asking_ms * NS_PER_MS)
+		return false;
 	if (!m->forget || !m->forget(m->nsm, call))
 		return false;
 	end_asking(call);

@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 
 #include "lib/stats.h"
+#include "nlm/proc.h"
 #include "tests/server/daemon_run.h"
 #include "tests/server/fault_vfs.h"
 #include "tests/unit/runner.h"
@@ -116,6 +117,50 @@ TEST(a_connection_that_goes_takes_its_waiting_locks_along)
 	EVENTUALLY(count_asked() == ROOM + 1);
 	tell_done(asked[ROOM], 0);
 	ck_assert_uint_eq(nlmr_status(), NLM4_GRANTED);
+	close(nlmr.fd);
+}
+
+static void *lock_by_datagram(void *status)
+{
+	const struct nlm_process p = { "slow", 1, 4, IPPROTO_UDP, nlmr.file };
+
+	*(uint32_t *)status = nlmc_lock(&p, (struct nlm_bytes){ 0, 1, true },
+					false);
+	return NULL;
+}
+
+TEST(a_datagram_waits_for_a_status_monitor_that_is_slow)
+{
+	uint32_t status = ~0u;
+	pthread_t thread;
+
+	pthread_create(&thread, NULL, lock_by_datagram, &status);
+	EVENTUALLY(count_asked() == 1);
+	for (unsigned i = 0; i < 5; i++)
+		rpc_server_relieve(srv.server);
+	ck_assert_uint_eq(count_forgotten(), 0);
+	tell_done(asked[0], 0);
+	pthread_join(thread, NULL);
+	ck_assert_uint_eq(status, NLM4_GRANTED);
+	close(nlmr.fd);
+}
+
+TEST(a_datagram_does_not_wait_for_a_status_monitor_that_hangs)
+{
+	struct nlm *nlm = srv.nlm->ctx;
+	uint32_t status = ~0u;
+	pthread_t thread;
+
+	nlm->config.asking_ms = 1;
+	nlmc_resend_ms = 50;
+	pthread_create(&thread, NULL, lock_by_datagram, &status);
+	EVENTUALLY(count_asked() == 1);
+	EVENTUALLY((rpc_server_relieve(srv.server), count_forgotten() == 1));
+	/* It comes again. */
+	EVENTUALLY(count_asked() == 2);
+	tell_done(asked[1], 0);
+	pthread_join(thread, NULL);
+	ck_assert_uint_eq(status, NLM4_GRANTED);
 	close(nlmr.fd);
 }
 

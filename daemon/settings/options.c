@@ -281,6 +281,37 @@ static void list_options(struct option *longopts)
 	*longopts = (struct option){ "version", no_argument, NULL, 'V' };
 }
 
+/* A setting that only the file has, and which a unit of an earlier version can
+ * give as --KEY or --SECTION-KEY. */
+static const struct option_row *row_of_file(const char *name)
+{
+	const char *dash = strchr(name, '-');
+	const struct option_row *row;
+	char section[32];
+
+	row = option_of_key(NULL, name);
+	if (!row && dash) {
+		snprintf(section, sizeof(section), "%.*s", (int)(dash - name),
+			 name);
+		row = option_of_key(section, dash + 1);
+	}
+	return row && !row->name ? row : NULL;
+}
+
+static void explain_unknown(const char *arg)
+{
+	const struct option_row *row;
+	char name[64];
+
+	snprintf(name, sizeof(name), "%.*s", (int)strcspn(arg, "="), arg);
+	row = strncmp(name, "--", 2) == 0 ? row_of_file(name + 2) : NULL;
+	if (row)
+		fprintf(stderr, "gannetd: %s is a setting of the file alone: "
+			"%s in [%s] of gannet.conf(5)\n", name, row->key,
+			row->section);
+	fprintf(stderr, "gannetd: see gannetd --help\n");
+}
+
 /*
  * Reads the arguments into @args, which has room for them, and their number
  * into *@n; checks their values.  *@print: --print-config is there.
@@ -312,7 +343,7 @@ static enum options_result read_arguments(int argc, char **argv,
 					(unsigned)(c - FIRST_ROW)), optarg };
 				break;
 			}
-			fprintf(stderr, "gannetd: see gannetd --help\n");
+			explain_unknown(argv[optind - 1]);
 			return OPTIONS_WRONG;
 		}
 	}

@@ -108,6 +108,9 @@ TEST(a_wrong_option_says_what_was_expected_and_exits_2)
 	      "127.0.0.1:2049"));
 	fails(2, "option '--port' requires", ARGS("--port"));
 	fails(2, "is not an option", ARGS("/srv"));
+	fails(2, "spin in [server] of gannet.conf(5)", ARGS("--spin", "3"));
+	fails(2, "inline in [rdma] of gannet.conf(5)",
+	      ARGS("--rdma-inline=4096"));
 	fails(2, "unrecognized option", ARGS("--no-such"));
 	strcpy(d.settings, "[rdma]\ninline = 1023\n");
 	fails(2, "[rdma] inline: expected a number from 1024 to 65536",

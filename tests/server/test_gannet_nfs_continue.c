@@ -344,3 +344,24 @@ TEST(a_copy_that_fails_leaves_what_was_there)
 	ck_assert_uint_eq(part_in(d.dir, name), 0);
 	stop();
 }
+
+/* The last that begins takes the part, and the others do not take it away. */
+TEST(copies_of_one_file_at_once_leave_one_whole)
+{
+	char name[64] = "", command[3000];
+	int n = 0;
+
+	start(WAY_TCP);
+	make_file(path(d.dir, "a"), 8 << 20);
+	for (int i = 0; i < 4; i++)
+		n += snprintf(command + n, sizeof(command) - (size_t)n,
+			      "(./gannet-nfs cp -q -b 4096 '%s' '%s' "
+			      "2>/dev/null && : > '%s/done') & ",
+			      path(d.dir, "a"), url("x"), d.dir);
+	snprintf(command + n, sizeof(command) - (size_t)n, "wait");
+	ck_assert_int_eq(system(command), 0);
+	ck_assert_int_eq(access(path(d.dir, "done"), F_OK), 0);
+	same(path(d.dir, "a"), path(export, "x"));
+	ck_assert_uint_eq(part_in(export, name), 0);
+	stop();
+}

@@ -56,10 +56,16 @@ int there_place(struct tool *t, const struct tool_object *made,
 	return TOOL_OK;
 }
 
+/* Another copy of the same source can have a part of that name by now. */
 void there_drop(struct tool *t, const struct tool_object *made)
 {
 	struct nfsc_op op = { .kind = NFS_OP_REMOVE, .fh = made->parent,
 			      .name = made->name };
+	struct nfsc_op now = { .kind = NFS_OP_LOOKUP, .fh = made->parent,
+			       .name = made->name };
 
-	session_do(t->s, &op);
+	if (session_do(t->s, &now) == 0 && now.status == 0 &&
+	    now.obj.len == made->fh.len &&
+	    memcmp(now.obj.data, made->fh.data, made->fh.len) == 0)
+		session_do(t->s, &op);
 }

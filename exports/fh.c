@@ -11,7 +11,6 @@
  */
 #include "exports/export_priv.h"
 
-#include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -25,6 +24,7 @@
 #include "lib/rcu.h"
 #include "lib/stats.h"
 #include "lib/util.h"
+#include "lib/xdr.h"
 
 /* Byte 0: whose key the MAC is made with. */
 #define FH_SERVER	1
@@ -61,13 +61,12 @@ static void make_fh(struct export_table *t, const struct export_tree *e,
 		    struct nfs3_fh *fh)
 {
 	const uint8_t *key = e->fs->handle_key;
-	uint32_t id = htobe32(export_id);
 	uint32_t len = HEAD + ALIGN_UP(h->len, 4u);
 
 	memset(fh->data, 0, sizeof(fh->data));
 	fh->data[0] = key ? FH_TREE : FH_SERVER;
 	fh->data[1] = (uint8_t)h->len;
-	memcpy(fh->data + 4, &id, 4);
+	xdr_set_word(fh->data + 4, export_id);
 	memcpy(fh->data + HEAD, h->data, h->len);
 	crypto_shorthash(fh->data + len, fh->data, len, key ? key : t->key);
 	fh->len = len + MAC;
@@ -149,8 +148,7 @@ int export_fh_parse(struct export_table *t, const void *data, uint32_t len,
 	    fh[1] > VFS_HANDLE_MAX ||
 	    len != HEAD + ALIGN_UP((uint32_t)fh[1], 4u) + MAC)
 		goto refused;
-	memcpy(&id, fh + 4, 4);
-	id = be32toh(id);
+	id = xdr_word(fh + 4);
 	err = check_mac(t, fh, len - MAC, id);
 	if (err < 0)
 		goto refused;

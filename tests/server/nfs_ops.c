@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#define WRITTEN "WRITTEN"
+
 void nfs_put_fh(struct caller *c, const struct nfs3_fh *fh)
 {
 	xdr_put_opaque(&c->out, fh->data, fh->len);
@@ -62,146 +64,75 @@ void nfs_put_write(struct caller *c, const struct nfs3_fh *fh,
 	xdr_put_opaque(&c->out, data, len);
 }
 
-static void of_dir(struct caller *c, const struct nfs_cell *cell)
+void nfs_put_op(struct caller *c, const struct nfs_op *op,
+		const struct nfs_cell *cell)
 {
-	nfs_put_fh(c, &cell->dir);
-}
+	const struct nfs3_fh *fh = op->of == OF_DIR ? &cell->dir :
+		op->of == OF_FILE ? &cell->file : &cell->link;
+	const struct xdr_view dir = { cell->dir.data, cell->dir.len };
+	union nfs3_args a = op->args;
 
-static void of_link(struct caller *c, const struct nfs_cell *cell)
-{
-	nfs_put_fh(c, &cell->link);
-}
-
-static void access_args(struct caller *c, const struct nfs_cell *cell)
-{
-	nfs_put_fh(c, &cell->file);
-	xdr_put_u32(&c->out, 0x3f);
-}
-
-static void lookup_args(struct caller *c, const struct nfs_cell *cell)
-{
-	nfs_put_name(c, &cell->dir, "file");
-}
-
-static void read_args(struct caller *c, const struct nfs_cell *cell)
-{
-	nfs_put_fh(c, &cell->file);
-	xdr_put_u64(&c->out, 0);
-	xdr_put_u32(&c->out, 100);
-}
-
-static void readdir_args(struct caller *c, const struct nfs_cell *cell)
-{
-	nfs_put_fh(c, &cell->dir);
-	xdr_put_u64(&c->out, 0);
-	xdr_put_u64(&c->out, 0);
-	xdr_put_u32(&c->out, 512);
-}
-
-static void readdirplus_args(struct caller *c, const struct nfs_cell *cell)
-{
-	readdir_args(c, cell);
-	xdr_put_u32(&c->out, 2048);
-}
-
-static void setattr_args(struct caller *c, const struct nfs_cell *cell)
-{
-	nfs_put_fh(c, &cell->file);
-	nfs_put_attr(c, 0604, -1, -1);
-	xdr_put_u32(&c->out, 0);
-}
-
-static void write_args(struct caller *c, const struct nfs_cell *cell)
-{
-	nfs_put_write(c, &cell->file, "WRITTEN");
-}
-
-static void commit_args(struct caller *c, const struct nfs_cell *cell)
-{
-	nfs_put_fh(c, &cell->file);
-	xdr_put_u64(&c->out, 0);
-	xdr_put_u32(&c->out, 0);
-}
-
-static void create_args(struct caller *c, const struct nfs_cell *cell)
-{
-	nfs_put_name(c, &cell->dir, "new");
-	xdr_put_u32(&c->out, UNCHECKED);
-	nfs_put_attr(c, -1, -1, -1);
-}
-
-static void mkdir_args(struct caller *c, const struct nfs_cell *cell)
-{
-	nfs_put_name(c, &cell->dir, "newdir");
-	nfs_put_attr(c, -1, -1, -1);
-}
-
-static void symlink_args(struct caller *c, const struct nfs_cell *cell)
-{
-	nfs_put_name(c, &cell->dir, "newlink");
-	nfs_put_attr(c, -1, -1, -1);
-	xdr_put_opaque(&c->out, "file", 4);
-}
-
-static void mknod_args(struct caller *c, const struct nfs_cell *cell)
-{
-	nfs_put_name(c, &cell->dir, "newfifo");
-	xdr_put_u32(&c->out, 7);		/* NF3FIFO */
-	nfs_put_attr(c, -1, -1, -1);
-}
-
-static void link_args(struct caller *c, const struct nfs_cell *cell)
-{
-	nfs_put_fh(c, &cell->file);
-	nfs_put_name(c, &cell->dir, "newname");
-}
-
-static void rename_args(struct caller *c, const struct nfs_cell *cell)
-{
-	nfs_put_name(c, &cell->dir, "from");
-	nfs_put_name(c, &cell->dir, "to");
-}
-
-static void remove_args(struct caller *c, const struct nfs_cell *cell)
-{
-	nfs_put_name(c, &cell->dir, "gone");
-}
-
-static void rmdir_args(struct caller *c, const struct nfs_cell *cell)
-{
-	nfs_put_name(c, &cell->dir, "goner");
+	a.fh = (struct xdr_view){ fh->data, fh->len };
+	if (op->proc == NFSPROC3_RENAME)
+		a.rename.to.fh = dir;
+	if (op->proc == NFSPROC3_LINK)
+		a.link.link.fh = dir;
+	nfs3_put_args(&c->out, op->proc, &a);
+	if (op->proc == NFSPROC3_WRITE)
+		xdr_put_fixed(&c->out, WRITTEN, a.write.len);
 }
 
 #define OK	NFS3_OK
 #define NO	NFS3ERR_ACCES
 #define PERM	NFS3ERR_PERM
 
-const struct nfs_op nfs_ops[NFS_OPS] = {
-	{ "GETATTR", NFSPROC3_GETATTR, of_dir, false, { OK, OK, OK, OK } },
-	{ "ACCESS", NFSPROC3_ACCESS, access_args, false, { OK, OK, OK, OK } },
-	{ "LOOKUP", NFSPROC3_LOOKUP, lookup_args, false, { OK, OK, OK, NO } },
-	{ "READLINK", NFSPROC3_READLINK, of_link, false, { OK, OK, OK, OK } },
-	{ "READ", NFSPROC3_READ, read_args, false, { OK, OK, OK, NO } },
-	{ "READDIR", NFSPROC3_READDIR, readdir_args, false,
-	  { OK, OK, OK, NO } },
-	{ "READDIRPLUS", NFSPROC3_READDIRPLUS, readdirplus_args, false,
-	  { OK, OK, OK, NO } },
-	{ "FSSTAT", NFSPROC3_FSSTAT, of_dir, false, { OK, OK, OK, OK } },
-	{ "FSINFO", NFSPROC3_FSINFO, of_dir, false, { OK, OK, OK, OK } },
-	{ "PATHCONF", NFSPROC3_PATHCONF, of_dir, false, { OK, OK, OK, OK } },
-	{ "WRITE", NFSPROC3_WRITE, write_args, true, { OK, OK, NO, NO } },
-	{ "COMMIT", NFSPROC3_COMMIT, commit_args, false,
-	  { OK, OK, OK, OK } },
-	{ "CREATE", NFSPROC3_CREATE, create_args, true, { OK, OK, NO, NO } },
-	{ "MKDIR", NFSPROC3_MKDIR, mkdir_args, true, { OK, OK, NO, NO } },
-	{ "SYMLINK", NFSPROC3_SYMLINK, symlink_args, true,
-	  { OK, OK, NO, NO } },
-	{ "MKNOD", NFSPROC3_MKNOD, mknod_args, true, { OK, OK, NO, NO } },
-	{ "LINK", NFSPROC3_LINK, link_args, true, { OK, OK, NO, NO } },
-	{ "RENAME", NFSPROC3_RENAME, rename_args, true, { OK, OK, NO, NO } },
-	{ "REMOVE", NFSPROC3_REMOVE, remove_args, true, { OK, OK, NO, NO } },
-	{ "RMDIR", NFSPROC3_RMDIR, rmdir_args, true, { OK, OK, NO, NO } },
-	{ "SETATTR", NFSPROC3_SETATTR, setattr_args, true,
-	  { OK, OK, PERM, PERM } },
-};
+#define TEXT(s) { (const uint8_t *)(s), sizeof(s) - 1 }
 
+const struct nfs_op nfs_ops[NFS_OPS] = {
+	{ "GETATTR", NFSPROC3_GETATTR, OF_DIR, false, { OK, OK, OK, OK },
+	  { .fh = { 0 } } },
+	{ "ACCESS", NFSPROC3_ACCESS, OF_FILE, false, { OK, OK, OK, OK },
+	  { .access.access = 0x3f } },
+	{ "LOOKUP", NFSPROC3_LOOKUP, OF_DIR, false, { OK, OK, OK, NO },
+	  { .dirop.name = TEXT("file") } },
+	{ "READLINK", NFSPROC3_READLINK, OF_LINK, false, { OK, OK, OK, OK },
+	  { .fh = { 0 } } },
+	{ "READ", NFSPROC3_READ, OF_FILE, false, { OK, OK, OK, NO },
+	  { .read.count = 100 } },
+	{ "READDIR", NFSPROC3_READDIR, OF_DIR, false, { OK, OK, OK, NO },
+	  { .readdir.maxcount = 512 } },
+	{ "READDIRPLUS", NFSPROC3_READDIRPLUS, OF_DIR, false,
+	  { OK, OK, OK, NO },
+	  { .readdir = { .dircount = 512, .maxcount = 2048 } } },
+	{ "FSSTAT", NFSPROC3_FSSTAT, OF_DIR, false, { OK, OK, OK, OK },
+	  { .fh = { 0 } } },
+	{ "FSINFO", NFSPROC3_FSINFO, OF_DIR, false, { OK, OK, OK, OK },
+	  { .fh = { 0 } } },
+	{ "PATHCONF", NFSPROC3_PATHCONF, OF_DIR, false, { OK, OK, OK, OK },
+	  { .fh = { 0 } } },
+	{ "WRITE", NFSPROC3_WRITE, OF_FILE, true, { OK, OK, NO, NO },
+	  { .write = { .count = sizeof(WRITTEN) - 1,
+			  .len = sizeof(WRITTEN) - 1 } } },
+	{ "COMMIT", NFSPROC3_COMMIT, OF_FILE, false, { OK, OK, OK, OK },
+	  { .fh = { 0 } } },
+	{ "CREATE", NFSPROC3_CREATE, OF_DIR, true, { OK, OK, NO, NO },
+	  { .create.where.name = TEXT("new") } },
+	{ "MKDIR", NFSPROC3_MKDIR, OF_DIR, true, { OK, OK, NO, NO },
+	  { .make.where.name = TEXT("newdir") } },
+	{ "SYMLINK", NFSPROC3_SYMLINK, OF_DIR, true, { OK, OK, NO, NO },
+	  { .make = { .where.name = TEXT("newlink"),
+			 .what = { .target = "file", .target_len = 4 } } } },
+	{ "MKNOD", NFSPROC3_MKNOD, OF_DIR, true, { OK, OK, NO, NO },
+	  { .make = { .where.name = TEXT("newfifo"), .type = VFS_FIFO } } },
+	{ "LINK", NFSPROC3_LINK, OF_FILE, true, { OK, OK, NO, NO },
+	  { .link.link.name = TEXT("newname") } },
+	{ "RENAME", NFSPROC3_RENAME, OF_DIR, true, { OK, OK, NO, NO },
+	  { .rename = { .from.name = TEXT("from"),
+			   .to.name = TEXT("to") } } },
+	{ "REMOVE", NFSPROC3_REMOVE, OF_DIR, true, { OK, OK, NO, NO },
+	  { .dirop.name = TEXT("gone") } },
+	{ "RMDIR", NFSPROC3_RMDIR, OF_DIR, true, { OK, OK, NO, NO },
+	  { .dirop.name = TEXT("goner") } },
+	{ "SETATTR", NFSPROC3_SETATTR, OF_FILE, true, { OK, OK, PERM, PERM },
+	  { .setattr.attr = { .set = VFS_SET_MODE, .mode = 0604 } } },
+};

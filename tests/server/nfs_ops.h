@@ -24,14 +24,19 @@ struct nfs_cell {
 
 struct nfs_op {
 	const char *name;
-	uint32_t    proc;
-	void	    (*put)(struct caller *c, const struct nfs_cell *cell);
+	enum nfs3_procnum proc;
+	enum { OF_DIR, OF_FILE, OF_LINK } of;
 	bool	    change;
 	uint32_t    want[NAS];	/* the status for each enum as */
+	union nfs3_args args;	/* without filehandles */
 };
 
 #define NFS_OPS	21
 extern const struct nfs_op nfs_ops[NFS_OPS];
+
+/* The arguments of @op on the objects of @cell. */
+void nfs_put_op(struct caller *c, const struct nfs_op *op,
+		const struct nfs_cell *cell);
 
 void nfs_begin(struct caller *c, uint32_t proc,
 	       const struct caller_cred *cred);

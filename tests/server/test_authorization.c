@@ -261,7 +261,7 @@ static void take_turn(struct caller *c, enum door door, bool reserved,
 		uint32_t got;
 
 		nfs_begin(c, nfs_ops[i].proc, &who->cred);
-		nfs_ops[i].put(c, &t->cell);
+		nfs_put_op(c, &nfs_ops[i], &t->cell);
 		got = nfs_status(c);
 		ck_assert_msg(got == want, "%s: %s is %u, not %u", t->name,
 			      nfs_ops[i].name, got, want);

@@ -174,7 +174,7 @@ static void try_all(struct caller *c, const struct nfs3_fh *dir,
 
 	for (int i = 0; i < NFS_OPS; i++) {
 		nfs_begin(c, nfs_ops[i].proc, &root);
-		nfs_ops[i].put(c, &cell);
+		nfs_put_op(c, &nfs_ops[i], &cell);
 		ask(c);
 	}
 	nfs_begin(c, NFSPROC3_REMOVE, &root);

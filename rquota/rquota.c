@@ -17,11 +17,6 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "lib/stats.h"
-
-STAT(rquota_put_off, "questions for quotas left unanswered, which clients ask "
-     "again");
-
 struct rquota {
 	struct rpc_program   prog;
 	struct export_table *exports;	/* borrowed */
@@ -133,11 +128,6 @@ static int end_quota(struct rpc_call *call, int err)
 	struct rquota_res *r = rpc_res(call);
 
 	walk_end(rpc_state(call));
-	/* rquota can't say "not yet", and "no quota" would be untrue. */
-	if (err == -ETIMEDOUT) {
-		stat_inc(rquota_put_off);
-		return -ECANCELED;
-	}
 	r->now = time(NULL);
 	r->status = rquota_status(err);
 	call->failed = r->status != Q_OK;

@@ -59,7 +59,7 @@ enum rquota_end rquota_call(const struct rquota_caller *caller,
 			    uint32_t word[RQUOTA_WORDS])
 {
 	struct sockaddr_in to = { .sin_family = AF_INET };
-	const struct timeval minute = { 60, 0 }, soon = { 0, 200000 };
+	const struct timeval minute = { 60, 0 };
 	struct rquota_what q = *question;
 	struct rquota_caller as = *caller;
 	int sock = RPC_ANYSOCK;
@@ -69,8 +69,7 @@ enum rquota_end rquota_call(const struct rquota_caller *caller,
 
 	to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
 	to.sin_port = htons(as.port);
-	c = as.udp ? clntudp_create(&to, PROGRAM, q.vers, as.asks_again ?
-					 soon : minute, &sock) :
+	c = as.udp ? clntudp_create(&to, PROGRAM, q.vers, minute, &sock) :
 		     clnttcp_create(&to, PROGRAM, q.vers, &sock, 0, 0);
 	if (!c)
 		return RQUOTA_FAILED;

@@ -11,7 +11,6 @@
 struct rquota_caller {
 	uint16_t port;			/* of 127.0.0.1 */
 	bool	 udp;
-	bool	 asks_again;		/* soon, over UDP */
 	bool	 anonymous;		/* AUTH_NONE */
 	uid_t	 uid;
 	gid_t	 gid, gids[2];

@@ -28,7 +28,6 @@ static struct vfs_quota asked;
 static struct vfs_fs *asked_fs;
 static unsigned times_asked;
 static int answer;			/* 0 or -errno */
-static unsigned late;			/* questions that are answered late */
 
 static struct xprt_listener *udp;
 
@@ -38,10 +37,6 @@ static int fake_quota(struct vfs_op *op)
 	asked_fs = op->node->fs;
 	times_asked++;
 	ck_assert(!op->nonblock);
-	if (late > 0) {
-		late--;
-		return -ETIMEDOUT;
-	}
 	op->quota->bytes = (struct vfs_quota_use){ 5000, 4096, 8192, 0 };
 	op->quota->files = (struct vfs_quota_use){ 5, 6, 7, 0 };
 	return answer;
@@ -233,16 +228,6 @@ TEST(a_backend_may_have_no_quotas)
 	ck_assert_uint_eq(of_user("/mem", USER_UID), Q_EPERM);
 	fault_vfs_ops.quota = NULL;
 	ck_assert_uint_eq(of_user("/mem", USER_UID), Q_NOQUOTA);
-}
-
-/* As where the caller's groups are not known yet. */
-TEST(a_quota_that_is_not_known_in_time_is_asked_for_again)
-{
-	caller.udp = caller.asks_again = true;
-	late = 1;
-	ck_assert_uint_eq(of_user("/mem", USER_UID), Q_OK);
-	ck_assert_uint_ge(times_asked, 2);
-	ck_assert_uint_eq(stats_sum_by_name("rquota_put_off"), 1);
 }
 
 TEST(quotas_are_not_set)

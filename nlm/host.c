@@ -54,6 +54,8 @@ static void drop_owners(struct nlm *nlm, struct nlm_host *h, uint32_t state)
 
 	h->restart_state = state;
 	h->restart_ns = clock_ns();
+	/* Whether an earlier notice was late is of no interest any more. */
+	h->doubt = 0;
 	/* The sweep keeps the host for the calls that came before: another
 	 * address can take its place among the ended ones of the table. */
 	h->used_ms = clock_ms();

@@ -205,20 +205,22 @@ void nlm_host_monitored(struct nlm_table *t, struct nlm_host *h)
 }
 
 /* A name with a domain and the same name without one can mean one host, which
- * can be written in either case.  No @name: all hosts with @addr. */
+ * can be written in either case.  No @name: all hosts with @addr; an empty one,
+ * or one that is only a domain, is a name. */
 static uint64_t ended_key(const struct in6_addr *addr, const uint8_t *name,
 			  size_t len)
 {
 	struct {
 		struct in6_addr addr;
+		uint8_t	 named;
 		uint8_t	 name[NLM_NAME_MAX];
-	} key = { .addr = *addr };
+	} key = { .addr = *addr, .named = name != NULL };
 	size_t n = 0;
 
 	for (; name && n < MIN(len, sizeof(key.name)) && name[n] != '.'; n++)
 		key.name[n] = name[n] >= 'A' && name[n] <= 'Z' ?
 			      name[n] | 0x20 : name[n];
-	return hash_keyed(&key, sizeof(key.addr) + n);
+	return hash_keyed(&key, sizeof(key.addr) + sizeof(key.named) + n);
 }
 
 static uint32_t tag_of(uint64_t key)

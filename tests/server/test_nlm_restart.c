@@ -308,6 +308,18 @@ TEST(a_host_that_went_back_loses_its_locks_at_all_addresses)
 	ck_assert_uint_eq(nlmc_lock(&two, head, false), NLM4_GRANTED);
 }
 
+/* Shares have no state: a late LOCK must not end those of since then. */
+TEST(a_newer_restart_settles_the_doubt)
+{
+	tell_older();
+	nlmc_restarted("c1", 9);
+	EVENTUALLY(nlmc_share(&two, 3, 3) == NLM4_GRANTED);
+	ck_assert_uint_eq(nlmc_unshare(&two), NLM4_GRANTED);
+	ck_assert_uint_eq(nlmc_share(&one, 3, 3), NLM4_GRANTED);
+	ck_assert_uint_eq(nlmc_lock(&one, last, false), NLM4_GRANTED);
+	ck_assert_uint_eq(nlmc_share(&two, 3, 3), NLM4_DENIED);
+}
+
 static void tell_state_1(void)
 {
 	nlmc_restarted("new0", 1);

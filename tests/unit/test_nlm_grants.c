@@ -245,6 +245,23 @@ TEST(an_end_is_for_hosts_of_its_name_with_or_without_a_domain)
 	}
 }
 
+/* Such a name is not that of any host.  Of many addresses, as hosts share a
+ * place by chance. */
+TEST(an_end_of_an_empty_name_is_not_for_all_hosts_of_its_address)
+{
+	uint64_t came = clock_ns();
+	unsigned concerned = 0;
+
+	for (uint8_t i = 1; i <= 64; i++) {
+		owner->host->addr.s6_addr[15] = i;
+		end_named("", i);
+		end_named(".example", i);
+		concerned += nlm_table_is_outlived(&table, owner->host, came,
+						   3);
+	}
+	ck_assert_uint_lt(concerned, 32);
+}
+
 /* Anybody can send notices, with any name: of those who share an address, such
  * as a NAT's, too.  Hosts share a place by chance. */
 TEST(a_storm_of_ends_of_others_concerns_few_hosts)

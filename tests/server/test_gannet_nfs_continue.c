@@ -175,6 +175,22 @@ TEST_LOOP(a_tree_that_is_sent_survives_kills, 0, WAYS)
 	stop();
 }
 
+TEST(a_link_that_was_sent_is_complete)
+{
+	start(WAY_TCP);
+	ck_assert_int_eq(mkdir(path(d.dir, "t"), 0755), 0);
+	ck_assert_int_eq(symlink("a", path(d.dir, "t/link")), 0);
+	ck_assert_int_eq(TOOL("cp", "-r", path(d.dir, "t"), url("")), 0);
+	ck_assert_msg(TOOL("cp", "-r", "--continue", path(d.dir, "t"),
+			   url("")) == 0, "%s", err);
+	/* One that leads elsewhere is kept, and told of. */
+	unlink(path(d.dir, "t/link"));
+	ck_assert_int_eq(symlink("b", path(d.dir, "t/link")), 0);
+	ck_assert_int_eq(TOOL("cp", "-r", "--continue", path(d.dir, "t"),
+			      url("")), 1);
+	stop();
+}
+
 static ino_t part_in(const char *dir, char *name)
 {
 	struct dirent *e;
@@ -203,20 +219,39 @@ static ino_t cut_one(char *name)
 
 TEST(a_part_is_received_to_its_end)
 {
-	char name[64] = "";
+	char name[64] = "", was[5], is[5];
 	struct stat st;
-	ino_t ino;
+	int fd;
 
 	start(WAY_TCP);
-	ino = cut_one(name);
-	ck_assert_uint_ne(ino, 0);
-	/* Only what is missing comes. */
-	ck_assert_int_eq(stat(path(d.dir, path("t", name)), &st), 0);
+	ck_assert_uint_ne(cut_one(name), 0);
+	/* Only what is missing comes: what is there already stays. */
+	fd = open(path(d.dir, path("t", name)), O_RDWR);
+	ck_assert_int_eq(fstat(fd, &st), 0);
 	ck_assert_int_ge(st.st_size, 300000);
+	ck_assert_int_eq(pread(fd, was, 5, 100), 5);
+	ck_assert_int_eq(pwrite(fd, "other", 5, 100), 5);
 	ck_assert_int_eq(TOOL("cp", "-r", "--continue", url("t"), d.dir), 0);
-	ck_assert_int_eq(stat(path(d.dir, "t/one"), &st), 0);
-	ck_assert_uint_eq(st.st_ino, ino);
+	ck_assert_int_eq(pread(fd, is, 5, 100), 5);
+	ck_assert_int_eq(memcmp(is, "other", 5), 0);
+	ck_assert_int_eq(pwrite(fd, was, 5, 100), 5);
+	close(fd);
 	same(path(export, "t/one"), path(d.dir, "t/one"));
+	stop();
+}
+
+TEST(a_directory_of_a_copy_that_was_killed_has_its_mode)
+{
+	struct stat there, here;
+
+	start(WAY_TCP);
+	ck_assert_int_eq(mkdir(path(export, "t"), 0755), 0);
+	make_file(path(export, "t/one"), 32 << 20);
+	ck_assert(kill_after(url("t"), d.dir, path(d.dir, "t"), 300000));
+	ck_assert_int_eq(TOOL("cp", "-r", "--continue", url("t"), d.dir), 0);
+	ck_assert_int_eq(stat(path(export, "t"), &there), 0);
+	ck_assert_int_eq(stat(path(d.dir, "t"), &here), 0);
+	ck_assert_uint_eq(here.st_mode, there.st_mode);
 	stop();
 }
 

@@ -96,25 +96,40 @@ static bool part_has_name(const struct aside *a, const struct stat *st)
 	       now.st_dev == st->st_dev && now.st_ino == st->st_ino;
 }
 
+/* Where the system gives files another owner (vfat, sshfs, a squashed NFS), a
+ * part that is found is not known to be this user's: it is made anew. */
+static int check_found(const struct aside *a, const struct stat *st)
+{
+	if (!S_ISREG(st->st_mode) || st->st_nlink > 1)
+		return -EPERM;
+	if (st->st_uid == geteuid())
+		return 0;
+	return unlinkat(a->dir, a->aside, 0) < 0 ? -EPERM : -EAGAIN;
+}
+
 /* -EAGAIN: it was another's, and is over. */
 static int open_part(struct aside *a)
 {
 	int flags = O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
+	bool found = false;
 	struct stat st;
 	int err = 0;
 
-	a->fd = openat(a->dir, a->aside, flags | O_CREAT, 0600);
+	a->fd = openat(a->dir, a->aside, flags | O_CREAT | O_EXCL, 0600);
+	if (a->fd < 0 && errno == EEXIST) {
+		found = true;
+		a->fd = openat(a->dir, a->aside, flags);
+	}
 	if (a->fd < 0)
-		return -errno;
+		return found && errno == ENOENT ? -EAGAIN : -errno;
 	if (flock(a->fd, LOCK_EX | LOCK_NB) < 0)
 		err = errno == EWOULDBLOCK ? -EBUSY : 0;
 	if (err == 0 && fstat(a->fd, &st) < 0)
 		err = -errno;
 	else if (err == 0 && !part_has_name(a, &st))
 		err = -EAGAIN;
-	else if (err == 0 && (!S_ISREG(st.st_mode) || st.st_nlink != 1 ||
-			      st.st_uid != geteuid()))
-		err = -EPERM;
+	else if (err == 0 && found)
+		err = check_found(a, &st);
 	if (err < 0)
 		close(a->fd);
 	else

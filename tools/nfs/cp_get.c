@@ -82,7 +82,8 @@ static int enter_dir(struct fetch *f, struct walk_at *at)
 
 	if (!f->w.t->o->recursive)
 		return walk_refuse(at, "a directory, which goes with -r only");
-	at->fresh = mkdirat(dir, name, 0700) == 0;
+	/* If this copy is cut short, --continue finds the mode right. */
+	at->fresh = mkdirat(dir, name, copied_mode(f, at) | 0700) == 0;
 	if (!at->fresh && errno != EEXIST)
 		return complain_local(at, -errno);
 	at->local = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW |

@@ -20,6 +20,7 @@
 enum { LEVELS_MAX = 256 };
 
 static const char no_copy[] = "it is no file, directory or link";
+static const char incomplete[] = "there is no complete copy of it";
 
 /* A local object, by its directory. */
 struct here {
@@ -105,8 +106,10 @@ static int send_data(struct tool *t, const struct here *h, int fd,
 	err = there_make(t, &at->parent, aside,
 			 (kept ? at->attr.attr.mode : st->st_mode) & 0777,
 			 &made);
-	if (err != TOOL_OK)
+	if (err != TOOL_OK) {
+		leave_out_here(h, incomplete);
 		return err;
+	}
 	err = copy_put(t, &made.fh, fd, h->name, source.size);
 	if (err == TOOL_OK) {
 		int last = copy_attributes(t, h, &made.fh, st);
@@ -118,6 +121,7 @@ static int send_data(struct tool *t, const struct here *h, int fd,
 	}
 	if (err != TOOL_UNREACHABLE)
 		there_drop(t, &made);
+	leave_out_here(h, incomplete);
 	return err;
 }
 
@@ -143,9 +147,8 @@ static int send_open(struct tool *t, const struct here *h, int fd,
 		return TOOL_OK;
 	}
 	if (err == TOOL_OK)
-		err = send_data(t, h, fd, &at, &st);
-	if (err != TOOL_OK)
-		leave_out_here(h, "there is no complete copy of it");
+		return send_data(t, h, fd, &at, &st);
+	leave_out_here(h, incomplete);
 	return err;
 }
 
@@ -188,6 +191,23 @@ static int name_file(struct tool *t, const struct here *h,
 	return err;
 }
 
+/* An earlier copy has made the link. */
+static bool link_is_sent(struct tool *t, const struct nfs3_fh *dir,
+			 const char *name, const char *target)
+{
+	char text[NFS_PATH_MAX];
+	struct nfsc_op op = { .kind = NFS_OP_READLINK, .data = text,
+			      .count = sizeof(text) };
+	struct tool_object at;
+
+	if (!t->o->resume || tool_lookup(t, dir, name, &at) != TOOL_OK ||
+	    at.fh.len == 0 || at.attr.attr.type != VFS_LNK)
+		return false;
+	op.fh = at.fh;
+	return session_do(t->s, &op) == 0 && op.status == 0 &&
+	       op.got == strlen(target) && memcmp(text, target, op.got) == 0;
+}
+
 static int send_link(struct tool *t, const struct here *h,
 		     const struct nfs3_fh *dir, const char *name)
 {
@@ -199,7 +219,10 @@ static int send_link(struct tool *t, const struct here *h,
 	if (n < 0 || n == sizeof(target))
 		return complain_here(h, n < 0 ? -errno : -ENAMETOOLONG, 0);
 	target[n] = '\0';
-	if (session_do(t->s, &op) < 0 || op.status != 0)
+	if (session_do(t->s, &op) == 0 && op.status == NFS_EXIST &&
+	    link_is_sent(t, dir, name, target))
+		return TOOL_OK;
+	if (op.err < 0 || op.status != 0)
 		return complain_here(h, op.err, op.status);
 	return TOOL_OK;
 }

@@ -12,8 +12,9 @@ static int make_guarded(struct tool *t, const struct nfs3_fh *dir,
 	return session_do(t->s, op);
 }
 
-/* Another copy of the same source loses its part here: it gets an error, and
- * what gets the name in the end is one copy's alone. */
+/* Another copy of the same source loses its part here, and gets an error.  If
+ * it is about to place its part, it places this one instead, which is
+ * incomplete: RENAME has no handle of the file to compare. */
 int there_make(struct tool *t, const struct nfs3_fh *dir, const char *aside,
 	       uint32_t mode, struct tool_object *made)
 {

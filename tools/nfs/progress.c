@@ -26,7 +26,8 @@ const char *progress_size(double bytes, char out[16])
 
 bool progress_is_shown(const struct tool_options *o)
 {
-	return !o->quiet && (o->progress || isatty(STDERR_FILENO));
+	return !o->quiet && !o->dry_run &&
+	       (o->progress || isatty(STDERR_FILENO));
 }
 
 void progress_init(struct progress *p, const struct tool_options *o,

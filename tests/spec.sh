@@ -15,20 +15,28 @@ dir=$(mktemp -d) || exit 1
 trap 'rm -rf "$dir"' EXIT
 
 # What configure was given here, in the names of the spec.
-of() { sed -n "s/^$1 = //p" Makefile; }
-prefix=$(of prefix)
+of() {
+	local value
+	value=$(sed -n "s/^$1 = //p" Makefile)
+	while [[ $value =~ \$\{([A-Za-z_]+)\} ]]; do
+		value=${value/"${BASH_REMATCH[0]}"/$(of "${BASH_REMATCH[1]}")}
+	done
+	echo "$value"
+}
+docdir=$(of docdir)
 with=()
 [ ! -e modules/ceph/ceph.so ] || with+=(--with ceph)
 [ ! -e fio-gannet.so ] ||
 	with+=(--with fio --define "fio_source $dir")
-parse=(rpmspec -P "${with[@]}" --define "_prefix $prefix"
-	--define "_exec_prefix $prefix" --define "_bindir $prefix/bin"
-	--define "_sbindir $prefix/sbin" --define "_libdir $prefix/lib"
-	--define "_includedir $prefix/include" --define "_datadir $prefix/share"
-	--define "_mandir $prefix/share/man"
-	--define "_docdir $prefix/share/doc"
-	--define "_sysconfdir $prefix/etc" --define "_sysusersdir /usr/sysusers"
-	--define "_unitdir $prefix/lib/systemd/system"
+parse=(rpmspec -P "${with[@]}" --define "_prefix $(of prefix)"
+	--define "_exec_prefix $(of exec_prefix)"
+	--define "_bindir $(of bindir)" --define "_sbindir $(of sbindir)"
+	--define "_libdir $(of libdir)" --define "_includedir $(of includedir)"
+	--define "_datadir $(of datadir)" --define "_mandir $(of mandir)"
+	--define "_docdir ${docdir%/gannet}"
+	--define "_sysconfdir $(of sysconfdir)"
+	--define "_sysusersdir /usr/sysusers"
+	--define "_unitdir $(of systemdsystemunitdir)"
 	--define "make_install make install DESTDIR=$dir/root"
 	--define "buildroot $dir/root")
 "${parse[@]}" "$spec" > "$dir/parsed" 2> "$dir/errors" ||

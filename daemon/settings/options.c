@@ -305,6 +305,8 @@ static void explain_unknown(const char *arg)
 
 	snprintf(name, sizeof(name), "%.*s", (int)strcspn(arg, "="), arg);
 	row = strncmp(name, "--", 2) == 0 ? row_of_file(name + 2) : NULL;
+	if (!row && strncmp(name, "--no-", 5) == 0)
+		row = row_of_file(name + 5);
 	if (row)
 		fprintf(stderr, "gannetd: %s is a setting of the file alone: "
 			"%s in [%s] of gannet.conf(5)\n", name, row->key,

@@ -111,6 +111,7 @@ TEST(a_wrong_option_says_what_was_expected_and_exits_2)
 	fails(2, "spin in [server] of gannet.conf(5)", ARGS("--spin", "3"));
 	fails(2, "inline in [rdma] of gannet.conf(5)",
 	      ARGS("--rdma-inline=4096"));
+	fails(2, "crc in [iwarp] of gannet.conf(5)", ARGS("--no-iwarp-crc"));
 	fails(2, "unrecognized option", ARGS("--no-such"));
 	strcpy(d.settings, "[rdma]\ninline = 1023\n");
 	fails(2, "[rdma] inline: expected a number from 1024 to 65536",

@@ -13,6 +13,7 @@ mkdir "$here" "$here/export" "$here/state" || exit 1
 # own_gannetd OPTION...: serves over TCP and iWARP, at ports $tcp and $iwarp.
 own_gannetd()
 {
+	: >"$here/ready"	# that of a server before says so, too
 	./gannetd --foreground --port 0 --rdma iwarp --rdma-port 0 \
 		--log-level warn --state-dir "$here/state" "$@" >"$here/ready" &
 	server=$!

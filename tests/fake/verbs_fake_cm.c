@@ -263,7 +263,10 @@ static struct fake_event *new_request(const void *private_data, uint8_t len,
 	bind_device(id);
 	id->route.addr.dst_storage = l->route.addr.src_storage;
 	id->route.addr.dst_sin.sin_addr.s_addr ^= htobe32(7);
+	/* A thread of the server's can destroy an earlier one now. */
+	fake_lock();
 	fake.id = id;
+	fake_unlock();
 	ev->event.id = id;
 	ev->event.listen_id = l;
 	ev->event.event = RDMA_CM_EVENT_CONNECT_REQUEST;

@@ -33,7 +33,7 @@ enum notify_state { NOTIFY_READY, NOTIFY_RELOADING, NOTIFY_STOPPING,
 void notify(enum notify_state state);
 
 /* The ns between two NOTIFY_ALIVE that the manager's watchdog is content with;
- * UINT64_MAX: there is none. */
+ * UINT64_MAX: the manager has no watchdog. */
 uint64_t notify_alive_ns(void);
 
 /* ---- pollers.c: the threads that own connections (doc/threads.md). */

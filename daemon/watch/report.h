@@ -105,7 +105,8 @@ json_t *who_disconnect(void *report, const char *argument, const char **wrong);
 /* The address as text, IPv4 in its own form; null for NULL.  Any thread. */
 json_t *who_host(const struct in6_addr *host);
 
-/* An address of a client, IPv4 as ::ffff:a.b.c.d; false: @text is none. */
+/* An address of a client, IPv4 as ::ffff:a.b.c.d; false: @text is no
+ * address. */
 bool who_parse_host(const char *text, struct in6_addr *out);
 
 /* ---- pages.c: what --metrics serves over HTTP. */

@@ -183,7 +183,7 @@ TEST(a_link_that_was_sent_is_complete)
 	ck_assert_int_eq(TOOL("cp", "-r", path(d.dir, "t"), url("")), 0);
 	ck_assert_msg(TOOL("cp", "-r", "--continue", path(d.dir, "t"),
 			   url("")) == 0, "%s", err);
-	/* One that leads elsewhere is kept, and told of. */
+	/* A link to another path stays, and cp reports it. */
 	unlink(path(d.dir, "t/link"));
 	ck_assert_int_eq(symlink("b", path(d.dir, "t/link")), 0);
 	ck_assert_int_eq(TOOL("cp", "-r", "--continue", path(d.dir, "t"),

@@ -273,7 +273,7 @@ TEST(a_lock_in_the_known_state_says_that_the_notice_was_late)
 {
 	tell_older();
 	ck_assert_uint_eq(nlmc_lock(&one, last, false), NLM4_GRANTED);
-	/* One that is late as well. */
+	/* The datagram of this LOCK is late, too: it ends no lock. */
 	nlmc_state = 3;
 	ck_assert_uint_eq(nlmc_lock(&one, (struct nlm_bytes){ 50, 1, true },
 				    false), NLM4_GRANTED);
@@ -333,7 +333,7 @@ TEST(a_lock_that_came_before_the_notice_does_not_settle_it)
 	two = (struct nlm_process){ "c2", 2, 4, IPPROTO_TCP, nlmr.file };
 	ck_assert_uint_eq(nlmc_lock(&two, (struct nlm_bytes){ 50, 1, true },
 				    false), NLM4_DENIED);
-	/* One that comes later does. */
+	/* A LOCK that comes after the notice settles the doubt. */
 	nlmr_lock(0, 6);
 	ck_assert_uint_eq(nlmr_status(), NLM4_GRANTED);
 	EVENTUALLY(nlmc_lock(&two, (struct nlm_bytes){ 50, 1, true }, false) ==

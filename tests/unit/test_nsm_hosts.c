@@ -417,7 +417,7 @@ TEST(a_host_joins_a_list_that_is_full_or_not_at_the_same_cost)
 		ck_assert_int_eq(add("c1", "192.0.2.1", &host), -ENOSPC);
 		ck_assert_uint_le(nsm_steps, FEW);
 	}
-	/* One that leaves, and could not be told, makes room. */
+	/* A host that has no locks and was not reached makes room. */
 	old->monitored = false;
 	old->untold = true;
 	nsm_hosts_tidy(&hosts, old);

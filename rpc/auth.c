@@ -137,6 +137,25 @@ static bool insert_verf(struct msg *m, const struct xdr_out *verf,
 	return true;
 }
 
+/* Makes an error of the reply, which has no results then. */
+static void deny_reply(struct rpc_call *call)
+{
+	struct msg *m = call->msg;
+	struct xdr_out x;
+
+	if (m->body)
+		buf_put(m->body);
+	else if (m->body_len)
+		pipe_put(m->pipe);
+	m->tail_len = m->body_len = 0;
+	m->body = NULL;
+	m->pipe = NULL;
+	xdr_out_init(&x, m->head, MSG_HEAD_SIZE);
+	rpc_header_denied(&x, call->xid, RPC_GSS_CTXPROBLEM);
+	m->head_len = (uint32_t)xdr_out_len(&x);
+}
+
+/* The reply is an accepted one. */
 static bool protect(struct rpc_call *call)
 {
 	uint8_t verf[8 + RPC_MAX_AUTH], before[RPC_WRAP_MAX],
@@ -153,36 +172,29 @@ static bool protect(struct rpc_call *call)
 	xdr_out_init(&w.before, before, sizeof(before));
 	xdr_out_init(&w.after, after, sizeof(after));
 	xdr_out_init(&x, verf, sizeof(verf));
+	g->put_verf(call, &x);
+	if (x.bad) {
+		deny_reply(call);
+		return true;
+	}
 	if (g->wrap && head_word(m, AT_STAT) == RPC_SUCCESS) {
 		m->body_ddp = false;
 		if (!g->wrap(call, &w))
 			return false;
 	}
-	g->put_verf(call, &x);
 	return insert_verf(m, &x, &w);
 }
 
-void rpc_auth_protect(struct rpc_call *call)
+bool rpc_auth_protect(struct rpc_call *call)
 {
-	struct msg *m = call->msg;
-	struct xdr_out x;
+	bool ok = head_word(call->msg, AT_REPLY_STAT) != 0 || protect(call);
 
-	if (head_word(m, AT_REPLY_STAT) == 0 && !protect(call)) {
-		xprt_log_limited(m->xprt, LOG_LEVEL_ERR,
-				 "results can't be protected");
-		xdr_out_init(&x, m->head, MSG_HEAD_SIZE);
-		rpc_header_accepted(&x, call->xid, RPC_SYSTEM_ERR);
-		m->head_len = AT_RESULTS;
-		if (m->body)
-			buf_put(m->body);
-		else if (m->body_len)
-			pipe_put(m->pipe);
-		m->tail_len = m->body_len = 0;
-		m->body = NULL;
-		m->pipe = NULL;
-		protect(call);
-	}
+	if (!ok)
+		xprt_log_limited(call->msg->xprt, LOG_LEVEL_ERR,
+				 "results can't be protected, and are not "
+				 "sent");
 	rpc_auth_release(call);
+	return ok;
 }
 
 void rpc_auth_release(struct rpc_call *call)

@@ -58,10 +58,13 @@ struct rpc_guard {
 	 */
 	int (*unwrap)(struct rpc_call *call, struct xdr_in *x,
 		      struct xdr_seg segs[MSG_MAX_SEGS]);
-	/* Puts the verifier of an accepted reply: flavor and body. */
+	/* Puts the verifier of an accepted reply: flavor and body.  @x->bad: it
+	 * can't be signed, and the call is denied instead, with
+	 * RPC_GSS_CTXPROBLEM (RFC 2203 section 5.3.3.4.1). */
 	void (*put_verf)(struct rpc_call *call, struct xdr_out *x);
 	/* For RPC_SUCCESS.  The reply is not reduced (RFC 8166 section 6.1),
-	 * and its body is no pipe.  False: SYSTEM_ERR. */
+	 * and its body is no pipe.  False: no reply is sent (RFC 2203 section
+	 * 5.3.3.4.4); the cache of replies has the bare one. */
 	bool (*wrap)(struct rpc_call *call, struct rpc_wrapping *w);
 	/* The call is over, answered or not. */
 	void (*release)(struct rpc_call *call);
@@ -76,8 +79,8 @@ enum rpc_auth_stat rpc_auth_verify(const struct rpc_flavor *const *flavors,
 				   const struct rpc_header *h,
 				   struct rpc_call *call);
 /* The call has a guard and its reply is encoded: protects the reply, and
- * releases the guard. */
-void rpc_auth_protect(struct rpc_call *call);
+ * releases the guard.  False: the reply must not be sent. */
+bool rpc_auth_protect(struct rpc_call *call);
 /* The call ends without a reply. */
 void rpc_auth_release(struct rpc_call *call);
 

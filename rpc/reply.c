@@ -112,13 +112,29 @@ static void reply_remember(struct rpc_slot *slot, bool keep)
 	}
 }
 
+/* The guard was released; the transport frees the body.  Not inlined: replies
+ * that are sent do not pay for its registers. */
+static __attribute__((noinline)) void drop_encoded(struct rpc_slot *slot)
+{
+	struct msg *m = slot->call.msg;
+
+	if (unlikely(slot->priv.tapped))
+		rpc_tap_none(slot, "DROPPED");
+	PROBE(call_dropped, m, m->xprt, slot->call.xid);
+	xprt_note_sent(m, XPRT_LOST);
+	xprt_drop(m);
+	stat_inc(rpc_dropped);
+}
+
 static void hand_over(struct rpc_slot *slot)
 {
 	struct msg *m;
 	int err;
 
-	if (unlikely(slot->call.guard))
-		rpc_auth_protect(&slot->call);
+	if (unlikely(slot->call.guard) && !rpc_auth_protect(&slot->call)) {
+		drop_encoded(slot);
+		return;
+	}
 	m = slot->call.msg;
 	PROBE(reply_sent, m, m->xprt, slot->call.xid, m->head_len, m->body_len,
 	      slot->call.failed);

@@ -103,7 +103,7 @@ static uint32_t send_call(struct xdr_out *x)
 	return xdr_get_u32(&res);
 }
 
-static void make_session(uint32_t nonce)
+static uint32_t ask_for_session(uint32_t nonce)
 {
 	struct xdr_out x;
 
@@ -114,7 +114,12 @@ static void make_session(uint32_t nonce)
 	key = xor_key(nonce);
 	put_header(&x, XOR_INIT, 0);
 	xdr_put_u32(&x, nonce);
-	ck_assert_uint_eq(send_call(&x), RPC_SUCCESS);
+	return send_call(&x);
+}
+
+static void make_session(uint32_t nonce)
+{
+	ck_assert_uint_eq(ask_for_session(nonce), RPC_SUCCESS);
 	ck_assert_uint_eq(xdr_get_u32(&res), XOR_SESSION);
 	ck_assert_uint_eq(xdr_left(&res), 0);
 }
@@ -234,17 +239,21 @@ TEST_LOOP(data_is_wrapped_both_ways, 0, NDOORS)
 	teardown();
 }
 
-TEST_LOOP(results_that_cannot_be_wrapped_are_not_sent, 0, NDOORS)
+/* RFC 2203 section 5.3.3.4.1. */
+TEST_LOOP(a_reply_that_cannot_be_signed_is_denied, 0, NDOORS)
 {
 	struct nfs3_fh fh;
 
 	setup(_i);
 	make_session(1);
 	fh = make_file("f");
-	make_session(0);
+	ck_assert_uint_eq(ask_for_session(XOR_NONCE_NO_SIGN),
+			  CALLER_DENIED + RPC_GSS_CTXPROBLEM);
 	begin_read(&fh, LEN);
-	ck_assert_uint_eq(finish(), RPC_SYSTEM_ERR);
+	ck_assert_uint_eq(finish(), CALLER_DENIED + RPC_GSS_CTXPROBLEM);
 	ck_assert_uint_eq(xdr_left(&res), 0);
+	make_session(1);
+	make_file("g");
 	teardown();
 }
 
@@ -276,6 +285,26 @@ static void send_only(void)
 	record_put_mark(call, xdr_out_len(&x));
 	ck_assert_int_eq(send(c.fd, call, xdr_out_len(&x) + 4, 0),
 			 (ssize_t)xdr_out_len(&x) + 4);
+}
+
+/* RFC 2203 section 5.3.3.4.4.  With a body, and without one. */
+TEST(results_that_cannot_be_wrapped_are_not_sent)
+{
+	struct nfs3_fh fh;
+
+	setup(DOOR_TCP);
+	make_session(1);
+	fh = make_file("f");
+	make_session(XOR_NONCE_NO_WRAP);
+	begin_read(&fh, LEN);
+	send_only();
+	begin_create("g");
+	send_only();
+	EVENTUALLY(stats_sum_by_name("rpc_dropped") == 2);
+	make_session(1);
+	make_file("h");
+	ck_assert_uint_eq(xor_held(), 0);
+	teardown();
 }
 
 /* The cache of replies has the results as they were before wrap(). */

@@ -52,6 +52,7 @@ static void put_verf(struct rpc_call *call, struct xdr_out *x)
 	xdr_put_u32(x, XOR_FLAVOR);
 	xdr_put_u32(x, 4);
 	xdr_put_u32(x, xor_answer(s->key, s->seq));
+	x->bad |= s->key == xor_key(XOR_NONCE_NO_SIGN);
 }
 
 static int unwrap(struct rpc_call *call, struct xdr_in *x,
@@ -91,7 +92,7 @@ static bool wrap(struct rpc_call *call, struct rpc_wrapping *w)
 	for (unsigned i = 0; i < ARRAY_SIZE(w->iov); i++)
 		xor_run(&s, w->iov[i].iov_base, w->iov[i].iov_len, true);
 	xdr_put_u32(&w->after, s.sum);
-	return len % 4 == 0 && s.key != XOR_NO_KEY;
+	return len % 4 == 0 && s.key != xor_key(XOR_NONCE_NO_WRAP);
 }
 
 static void release(struct rpc_call *call)

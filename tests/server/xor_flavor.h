@@ -14,8 +14,9 @@
 #include "rpc/auth.h"
 
 enum { XOR_FLAVOR = 400123, XOR_SESSION = 7 };
-/* Results are not wrapped with it: of the nonce 0. */
-enum { XOR_NO_KEY = 0 };
+/* Results are not wrapped with the key of the one nonce, and replies are not
+ * signed with that of the other. */
+enum { XOR_NONCE_NO_WRAP = 0, XOR_NONCE_NO_SIGN = 2 };
 /* XOR_INIT is a call of procedure 0: nonce -> session.  The key is made of the
  * nonce. */
 enum xor_kind { XOR_INIT, XOR_DATA };

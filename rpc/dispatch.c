@@ -242,13 +242,19 @@ static bool take_guarded(struct rpc_call *call, struct xdr_in *x,
 		call->procnum = 0;
 		call->by_proc = NULL;
 	}
-	if (!g->unwrap)
-		return true;
-	/* Bytes beyond that were not kept. */
-	n = call->msg->call_len > MSG_MAX_LEN ? -1 : g->unwrap(call, x, segs);
-	if (n >= 0)
+	rpc_slot_of(call)->priv.wire_len = call->msg->call_len;
+	if (g->unwrap) {
+		/* Bytes beyond that were not kept. */
+		n = call->msg->call_len > MSG_MAX_LEN ? -1 :
+		    g->unwrap(call, x, segs);
+		if (n < 0)
+			return false;
 		xdr_in_init_segs(x, segs, (uint32_t)n);
-	return n >= 0;
+	}
+	/* The cache of replies knows a call by its bare arguments: sent again,
+	 * it can be protected by other bytes, and by more. */
+	call->msg->call_len = (uint32_t)xdr_left(x);
+	return true;
 }
 
 /* The row is known, @x stands before the arguments. */

@@ -76,9 +76,10 @@ struct drc_key {
 	uint32_t prog;
 	uint32_t vers;
 	uint32_t proc;
-	uint32_t len;
+	uint32_t len;			/* of a call with a guard: of its bare
+					 * arguments */
 	uint32_t flavor;
-	uint32_t uid;			/* of AUTH_SYS, as it was sent */
+	uint32_t uid;			/* as the flavor says, not squashed */
 	uint32_t gid;
 	uint64_t sum;
 };

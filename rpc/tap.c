@@ -113,7 +113,8 @@ static void note_end(const struct rpc_slot *slot, struct rpc_end *e)
 		.status = status_of(slot), .by_export = call->by_export,
 		.host = xprt_addr_host((const struct sockaddr *)&x->peer),
 		.port = xprt_addr_port(&x->peer), .via = x->via,
-		.xid = call->xid, .call_len = call->msg->call_len,
+		.xid = call->xid, .call_len = call->guard ?
+			slot->priv.wire_len : call->msg->call_len,
 		.why = slot->priv.times.why,
 	};
 	memcpy(e->part, slot->priv.times.part, sizeof(e->part));

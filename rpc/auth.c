@@ -107,6 +107,14 @@ enum rpc_auth_stat rpc_auth_verify(const struct rpc_flavor *const *flavors,
 	return verify_other(h, call);
 }
 
+bool rpc_auth_wraps(const struct rpc_flavor *const *flavors,
+		    const struct rpc_header *h)
+{
+	while (*flavors && (*flavors)->flavor != h->flavor)
+		flavors++;
+	return *flavors && (*flavors)->wraps && (*flavors)->wraps(h);
+}
+
 static uint32_t head_word(const struct msg *m, unsigned at)
 {
 	return xdr_word(m->head + at);

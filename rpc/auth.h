@@ -30,6 +30,10 @@ struct rpc_flavor {
 	enum rpc_auth_stat (*verify)(const struct rpc_flavor *self,
 				     const struct rpc_header *h,
 				     struct rpc_call *call);
+	/* True if the arguments of the call are wrapped: then no part of them
+	 * comes in a Read chunk (RFC 8166 section 6.1).  Pure.  NULL: they
+	 * never are. */
+	bool (*wraps)(const struct rpc_header *h);
 };
 
 /* The results of a reply, for a guard to protect. */
@@ -78,6 +82,9 @@ extern const struct rpc_flavor *const rpc_flavors[];
 enum rpc_auth_stat rpc_auth_verify(const struct rpc_flavor *const *flavors,
 				   const struct rpc_header *h,
 				   struct rpc_call *call);
+/* True if the flavor in @flavors has the arguments of the call wrapped. */
+bool rpc_auth_wraps(const struct rpc_flavor *const *flavors,
+		    const struct rpc_header *h);
 /* The call has a guard and its reply is encoded: protects the reply, and
  * releases the guard.  False: the reply must not be sent. */
 bool rpc_auth_protect(struct rpc_call *call);

@@ -398,6 +398,7 @@ static bool ends_with(struct rpc_server *server, const void *head,
 
 	xdr_in_init_segs(&x, segs, 2);
 	if (rpc_header_decode(&x, &h) != RPC_HEADER_CALL ||
+	    rpc_auth_wraps(server->flavors, &h) ||
 	    find_proc(server, &call, &h) != RPC_SUCCESS)
 		return false;
 	return call.proc->flags & RPC_PROC_DDP_ARG &&

@@ -260,6 +260,33 @@ TEST_LOOP(a_reply_that_cannot_be_signed_is_denied, 0, NDOORS)
 	teardown();
 }
 
+/* RFC 8166 section 6.1.  The words decode as the arguments of a WRITE, up to
+ * its data. */
+TEST(no_part_of_wrapped_arguments_comes_in_a_read_chunk)
+{
+	static const enum xor_kind kinds[] = { XOR_INIT, XOR_DATA };
+	struct xprt_sink *sink;
+	struct xdr_out x;
+	uint32_t len;
+
+	setup(DOOR_TCP);
+	sink = rpc_server_sink(d.srv.server);
+	prog = NFS3_PROGRAM;
+	proc = NFSPROC3_WRITE;
+	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
+		put_header(&x, kinds[i], XOR_SESSION);
+		xdr_put_opaque(&x, top.data, top.len);
+		xdr_put_u64(&x, 0);
+		xdr_put_u32(&x, 4000);
+		xdr_put_u32(&x, VFS_UNSTABLE);
+		xdr_put_u32(&x, 4000);
+		len = (uint32_t)xdr_out_len(&x);
+		ck_assert_int_eq(sink->read_chunk_ok(sink, call + 4, len, len),
+				 kinds[i] == XOR_INIT);
+	}
+	teardown();
+}
+
 TEST_LOOP(a_changed_call_is_refused, 0, NDOORS)
 {
 	struct xdr_out x;

@@ -183,7 +183,12 @@ static enum rpc_auth_stat verify(const struct rpc_flavor *self,
 	return RPC_AUTH_OK;
 }
 
+static bool is_wrapped(const struct rpc_header *h)
+{
+	return h->cred.len >= 4 && xdr_word(h->cred.data) == XOR_DATA;
+}
+
 const struct rpc_flavor xor_flavor = {
 	.flavor = XOR_FLAVOR, .mnt = { XOR_FLAVOR, XOR_FLAVOR + 1 },
-	.verify = verify,
+	.verify = verify, .wraps = is_wrapped,
 };

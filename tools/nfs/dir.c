@@ -10,6 +10,7 @@
 enum {
 	DIR_MIN = 8192, DIR_MAX = 256 << 10,
 	NAMES_MAX = 1 << 24,	/* of one directory: a lie has no end */
+	NAME_UNIT = 256,	/* a longer name counts as several */
 };
 
 static int by_name(const void *a, const void *b)
@@ -32,10 +33,11 @@ static int keep_entry(struct listing *l, struct nfsc_entry *e)
 		l->room = room;
 	}
 	l->e[l->n++] = e;
-	return l->n < NAMES_MAX ? 0 : -EOVERFLOW;
+	return 0;
 }
 
-/* Takes the entries of @op; advances it to the entries that follow. */
+/* Takes the entries of @op; advances it to the entries that follow.  Names
+ * that are left out count too: they can go on forever as well. */
 static int keep_page(struct tool *t, struct listing *l, struct nfsc_op *op)
 {
 	struct nfsc_entry *e = op->entries, *next;
@@ -44,13 +46,14 @@ static int keep_page(struct tool *t, struct listing *l, struct nfsc_op *op)
 	for (; e; e = next) {
 		next = e->next;
 		op->cookie = e->cookie;
+		l->listed += 1 + e->len / NAME_UNIT;
 		if (err == 0 && (t->o->all || e->name[0] != '.'))
 			err = keep_entry(l, e);
 		else
 			free(e);
 	}
 	op->entries = NULL;
-	return err;
+	return err == 0 && l->listed > NAMES_MAX ? -EOVERFLOW : err;
 }
 
 static int complain_list(const struct tool *t, const char *what, int err,
@@ -59,14 +62,18 @@ static int complain_list(const struct tool *t, const char *what, int err,
 	return t->silent ? TOOL_FAILED : tool_complain(what, err, status);
 }
 
-/* Nothing more comes, or the same again: names may be missing. */
-static int complain_endless(const struct tool *t, const char *what)
+/* Nothing more comes, the same again, or too much: names may be missing. */
+static int complain_endless(const struct tool *t, const char *what, int err)
 {
 	if (t->silent)
 		return TOOL_FAILED;
 	fputs("gannet-nfs: ", stderr);
 	tool_put_name(stderr, what);
-	fputs(": the server's list of names has no end\n", stderr);
+	if (err == -EOVERFLOW)
+		fprintf(stderr, ": the server lists more than %d names in "
+			"this directory\n", NAMES_MAX);
+	else
+		fputs(": the server's list of names has no end\n", stderr);
 	return TOOL_FAILED;
 }
 
@@ -84,10 +91,12 @@ int tool_list(struct tool *t, const struct nfs3_fh *dir, const char *what,
 		before = op.cookie;
 		if (session_do(t->s, &op) < 0 || op.status != 0)
 			err = complain_list(t, what, op.err, op.status);
-		else if ((err = keep_page(t, l, &op)) < 0)
+		else if ((err = keep_page(t, l, &op)) == -EOVERFLOW)
+			err = complain_endless(t, what, err);
+		else if (err < 0)
 			err = complain_list(t, what, err, 0);
 		else if (!op.eof && (op.cookie == before || op.cookie == mark))
-			err = complain_endless(t, what);
+			err = complain_endless(t, what, 0);
 		/* A circle of any length comes by the mark. */
 		pages++;
 		if ((pages & (pages - 1)) == 0)

@@ -130,6 +130,7 @@ int tool_lookup(struct tool *t, const struct nfs3_fh *dir, const char *name,
 struct listing {
 	struct nfsc_entry **e;	/* owned */
 	size_t n, room;
+	uint64_t listed;	/* by the server */
 };
 
 /* Lists a directory, names with a dot only with o->all, "."  and ".."  among

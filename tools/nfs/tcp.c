@@ -25,6 +25,7 @@ struct session {
 	struct nfsc_url	    url;
 	struct nfsc_wire   *wire;	/* NULL: not connected */
 	bool		    broken;
+	int		    why;	/* -errno: the last connection ended */
 	unsigned	    failures;	/* to connect again, since a reply */
 	uint32_t	    xid;
 	struct cds_list_head flying;
@@ -133,7 +134,7 @@ static void pause_for(unsigned failures)
  * may be in vain too. */
 static int redial(struct session *s)
 {
-	int err = -ECONNRESET;
+	int err = s->why;
 
 	disconnect(s);
 	while (err < 0 && s->failures < s->base.config.retries) {
@@ -206,6 +207,8 @@ static bool receive_reply(struct session *s, int ms)
 	if (err == 0)
 		err = take_reply(s, &x);
 	s->broken = err < 0 && err != -ETIMEDOUT;
+	if (err < 0)
+		s->why = err;
 	return err != -ETIMEDOUT;
 }
 
@@ -252,7 +255,10 @@ static bool poll_tcp(struct nfsc_session *base, struct pollfd *p)
 
 static void redial_tcp(struct nfsc_session *base)
 {
-	container_of(base, struct session, base)->broken = true;
+	struct session *s = container_of(base, struct session, base);
+
+	s->broken = true;
+	s->why = -ETIMEDOUT;
 }
 
 static void close_tcp(struct nfsc_session *base)
@@ -294,6 +300,7 @@ int nfsc_tcp_open(const struct nfsc_url *url, const struct nfsc_config *c,
 	s->base.ops = &ops;
 	s->base.config = *c;
 	s->url = *url;
+	s->why = -ECONNRESET;
 	/* Not what another of our sessions began with a moment ago. */
 	if (getrandom(&s->xid, sizeof(s->xid), GRND_NONBLOCK) < 0)
 		s->xid = (uint32_t)getpid() << 16;

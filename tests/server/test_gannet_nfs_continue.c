@@ -71,17 +71,15 @@ static uint64_t bytes_of(const char *top, unsigned *parts)
 	return bytes_in(top, parts) + bytes_in(sub, parts);
 }
 
-/* Kills the tool as soon as the copy has so many bytes; true: it was not
- * over before. */
-static bool kill_after(const char *from, const char *to, const char *copy,
-		       uint64_t bytes)
+/* Sends the tool a signal as soon as the copy has so many bytes. */
+static pid_t signal_after(const char *from, const char *to, const char *copy,
+			  uint64_t bytes, int signal)
 {
 	const char *argv[] = { "gannet-nfs", "cp", "-rq", "--continue", "-b",
 			       "512", "--depth", "2", from, to, NULL };
 	siginfo_t over = { 0 };
 	pid_t pid = fork();
 	unsigned parts;
-	int status;
 
 	if (pid == 0) {
 		execv("./gannet-nfs", (char *const *)(uintptr_t)argv);
@@ -90,7 +88,17 @@ static bool kill_after(const char *from, const char *to, const char *copy,
 	ck_assert(AWAIT(bytes_of(copy, &parts) >= bytes ||
 			waitid(P_PID, (id_t)pid, &over, WEXITED | WNOHANG |
 			       WNOWAIT) < 0 || over.si_pid == pid));
-	kill(pid, SIGKILL);
+	kill(pid, signal);
+	return pid;
+}
+
+/* True: it was not over before. */
+static bool kill_after(const char *from, const char *to, const char *copy,
+		       uint64_t bytes)
+{
+	pid_t pid = signal_after(from, to, copy, bytes, SIGKILL);
+	int status;
+
 	return waitpid(pid, &status, 0) == pid && WIFSIGNALED(status);
 }
 
@@ -358,6 +366,44 @@ TEST(a_replaced_file_keeps_its_mode)
 	ck_assert_int_eq(TOOL("cp", path(d.dir, "a"), url("a")), 0);
 	ck_assert_int_eq(stat(path(export, "a"), &st), 0);
 	ck_assert_uint_eq(st.st_mode & 07777, 0640);
+	stop();
+}
+
+/* Changes the beginning of @from/one when that is copied already. */
+static void change_within(const char *from, const char *copy,
+			  const char *source, const char *target)
+{
+	const struct timespec old[2] = { { 1000, 0 }, { 1000, 0 } };
+	int fd, status;
+	pid_t pid;
+
+	ck_assert_int_eq(mkdir(from, 0755), 0);
+	make_file(path(from, "one"), 8 << 20);
+	ck_assert_int_eq(utimensat(AT_FDCWD, path(from, "one"), old, 0), 0);
+	pid = signal_after(source, target, copy, 300000, SIGSTOP);
+	ck_assert(waitpid(pid, &status, WUNTRACED) == pid &&
+		  WIFSTOPPED(status));
+	fd = open(path(from, "one"), O_WRONLY);
+	ck_assert_int_eq(pwrite(fd, "other", 5, 100), 5);
+	close(fd);
+	kill(pid, SIGCONT);
+	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+	ck_assert(WIFEXITED(status));
+	ck_assert_int_eq(WEXITSTATUS(status), 1);
+	ck_assert_msg(TOOL("cp", "-r", "--continue", source, target) == 0,
+		      "%s", err);
+	same(path(from, "one"), path(copy, "one"));
+}
+
+TEST_LOOP(a_source_that_changes_within_a_copy_fails_and_is_copied_again,
+	  0, WAYS)
+{
+	start(_i);
+	ck_assert_int_eq(mkdir(path(d.dir, "in"), 0755), 0);
+	change_within(keep(path(export, "t")), keep(path(d.dir, "in/t")),
+		      keep(url("t")), keep(path(d.dir, "in")));
+	change_within(keep(path(d.dir, "u")), keep(path(export, "u")),
+		      keep(path(d.dir, "u")), keep(url("")));
 	stop();
 }
 

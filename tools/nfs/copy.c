@@ -50,6 +50,10 @@ struct ring {
 	bool	 unstable;	/* something needs a COMMIT */
 	bool	 lost;
 	uint64_t verf;
+	/* get: the file was changed since its attributes were asked for; */
+	const struct nfs3_attr *was;
+	bool	 changed;
+	bool	 asked;		/* READs came with attributes */
 };
 
 /* For a file of so many bytes, as far as is known. */
@@ -115,6 +119,19 @@ static void note_write(struct ring *r, const struct nfsc_op *op)
 	r->verf = op->verf;
 }
 
+/* The server says this after it has read. */
+static void note_read(struct ring *r, const struct nfs3_attr *is)
+{
+	const struct vfs_attr *a = &r->was->attr, *b = &is->attr;
+
+	if (!is->has)
+		return;
+	r->asked = true;
+	if (a->size != b->size || a->mtime.tv_sec != b->mtime.tv_sec ||
+	    a->mtime.tv_nsec != b->mtime.tv_nsec)
+		r->changed = true;
+}
+
 static int one_over(struct ring *r, struct block *b)
 {
 	struct nfsc_op *op = &b->op;
@@ -130,7 +147,9 @@ static int one_over(struct ring *r, struct block *b)
 	b->have += op->got;
 	if (r->kind == NFS_OP_WRITE)
 		note_write(r, op);
-	else if (op->eof)
+	else
+		note_read(r, &op->attr);
+	if (r->kind == NFS_OP_READ && op->eof)
 		b->end = true;
 	if (op->got == 0 && !b->end)
 		return tool_complain(r->t->text, -EIO, 0);
@@ -218,7 +237,20 @@ static int get_start(struct ring *r, struct block *b, uint64_t at)
 	return launch(r, b);
 }
 
-int copy_get(struct tool *t, const struct tool_object *obj, int fd,
+/* READs need not come with attributes (RFC 1813 section 3.3.6). */
+static int check_at_end(struct ring *r)
+{
+	struct nfsc_op op = { .kind = NFS_OP_GETATTR, .fh = r->fh };
+
+	if (r->asked)
+		return TOOL_OK;
+	if (session_do(r->t->s, &op) < 0 || op.status != 0)
+		return tool_complain(r->t->text, op.err, op.status);
+	note_read(r, &op.attr);
+	return TOOL_OK;
+}
+
+int copy_get(struct tool *t, struct tool_object *obj, int fd,
 	     const char *to, uint64_t from)
 {
 	uint64_t at = from, asked = from;
@@ -230,6 +262,7 @@ int copy_get(struct tool *t, const struct tool_object *obj, int fd,
 
 	if (err != TOOL_OK)
 		return err;
+	r.was = &obj->attr;
 	progress_init(&p, t->o, to, obj->attr.attr.size);
 	p.done = p.skipped = from;
 	p.whole = t->whole;
@@ -254,6 +287,9 @@ int copy_get(struct tool *t, const struct tool_object *obj, int fd,
 		end = b->end;
 		progress_move(&p, at);
 	}
+	if (err == TOOL_OK)
+		err = check_at_end(&r);
+	obj->changed = r.changed;
 	progress_fini(&p, err == TOOL_OK);
 	ring_fini(&r);
 	return err;

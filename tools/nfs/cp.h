@@ -16,6 +16,8 @@
 int cp_get(const char *url, const char *to, const struct tool_options *o);
 int cp_put(const char *from, const char *url, const struct tool_options *o);
 
+extern const char cp_changed[];		/* is said about a source */
+
 /* True if what is below the copied directory and has this name stays. */
 bool cp_is_excluded(const struct tool_options *o, const char *name);
 
@@ -30,7 +32,11 @@ struct cp_file {
 /* False: it has a time that NFS can't express. */
 bool cp_file_here(const struct stat *st, struct cp_file *out);
 void cp_file_there(const struct nfs3_attr *a, struct cp_file *out);
-/* True if an earlier copy has made @copy of what @source still is. */
+/*
+ * True if an earlier copy has made @copy of what @source still is.  The copy's
+ * mtime is the source's, or one when the source was the same as at the end of
+ * the copy.
+ */
 bool cp_is_done(const struct cp_file *source, const struct cp_file *copy,
 		bool preserve);
 

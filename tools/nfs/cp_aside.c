@@ -19,6 +19,8 @@
 
 enum { TRIES = 10 };
 
+const char cp_changed[] = "it changed while it was copied; copy it again";
+
 static bool nfs_time(const struct timespec *t, struct timespec *out)
 {
 	*out = (struct timespec){ (uint32_t)t->tv_sec, t->tv_nsec };

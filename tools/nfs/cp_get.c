@@ -11,6 +11,7 @@
 #include <limits.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "tools/nfs/cp.h"
@@ -51,9 +52,8 @@ static mode_t copied_mode(const struct fetch *f, const struct walk_at *at)
 	return f->w.t->o->preserve ? mode : mode & ~f->mask;
 }
 
-static int keep_mtime(const struct walk_at *at, int fd)
+static int set_mtime(int fd, const struct timespec *mtime)
 {
-	const struct timespec *mtime = &at->attr.attr.mtime;
 	const struct timespec times[2] = {
 		{ .tv_nsec = UTIME_OMIT },
 		{ mtime->tv_sec, mtime->tv_nsec % 1000000000 },
@@ -71,7 +71,7 @@ static int set_attributes(const struct fetch *f, const struct walk_at *at,
 	if (fchmod(fd, mode) < 0)
 		err = -errno;
 	if (err == 0 && f->w.t->o->preserve)
-		err = keep_mtime(at, fd);
+		err = set_mtime(fd, &at->attr.attr.mtime);
 	return err < 0 ? complain_local(at, err) : TOOL_OK;
 }
 
@@ -126,11 +126,20 @@ static bool is_fetched(const struct fetch *f, const struct walk_at *at,
 	       cp_is_done(source, &copy, f->w.t->o->preserve);
 }
 
+/* The copy is as old as the copying: a source that changes from then on is
+ * newer, whatever of it was read. */
 static int fetch_data(struct fetch *f, struct walk_at *at, struct aside *a)
 {
 	struct tool_object obj = { .fh = at->fh, .attr = at->attr };
-	int err = copy_get(f->w.t, &obj, a->fd, a->name, a->have);
+	struct timespec begun;
+	int err;
 
+	clock_gettime(CLOCK_REALTIME, &begun);
+	err = copy_get(f->w.t, &obj, a->fd, a->name, a->have);
+	if (err == TOOL_OK) {
+		err = set_mtime(a->fd, &begun);
+		err = err < 0 ? complain_local(at, err) : TOOL_OK;
+	}
 	if (err == TOOL_OK)
 		err = set_attributes(f, at, a->fd, a->there && !f->w.t->o->
 				     preserve ? a->mode : copied_mode(f, at));
@@ -143,7 +152,8 @@ static int fetch_data(struct fetch *f, struct walk_at *at, struct aside *a)
 		walk_put_path(stderr, at);
 		fputs(" is not complete\n", stderr);
 	}
-	return err;
+	return err == TOOL_OK && obj.changed ? walk_refuse(at, cp_changed) :
+	       err;
 }
 
 static int fetch_file(struct fetch *f, struct walk_at *at)

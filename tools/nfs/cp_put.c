@@ -54,7 +54,7 @@ static int leave_out_here(const struct here *h, const char *why)
 	return TOOL_FAILED;
 }
 
-/* With -p: the mode and the time of the last change. */
+/* The mode and the time of the last change. */
 static int copy_attributes(struct tool *t, const struct here *h,
 			   const struct nfs3_fh *fh, const struct stat *st)
 {
@@ -64,8 +64,6 @@ static int copy_attributes(struct tool *t, const struct here *h,
 			   (uint32_t)st->st_mtim.tv_nsec },
 	};
 
-	if (!t->o->preserve)
-		return TOOL_OK;
 	op.no_mtime = st->st_mtim.tv_sec < 0 ||
 		      st->st_mtim.tv_sec > UINT32_MAX;
 	if (session_do(t->s, &op) < 0 || op.status != 0)
@@ -91,6 +89,37 @@ static bool is_sent(const struct tool *t, const struct tool_object *at,
 	return cp_is_done(source, &copy, t->o->preserve);
 }
 
+static bool has_changed(int fd, const struct stat *was)
+{
+	struct stat is;
+
+	return fstat(fd, &is) < 0 || is.st_size != was->st_size ||
+	       is.st_mtim.tv_sec != was->st_mtim.tv_sec ||
+	       is.st_mtim.tv_nsec != was->st_mtim.tv_nsec;
+}
+
+/* All is written.  A source that changed gives its copy the time that it had
+ * itself: --continue finds that this one is old. */
+static int end_sent_file(struct tool *t, const struct here *h, int fd,
+			 const struct tool_object *made,
+			 const struct stat *st)
+{
+	bool changed = has_changed(fd, st);
+	struct stat as = *st;
+	int err = TOOL_OK;
+
+	if (!t->o->preserve)
+		as.st_mode = made->attr.attr.mode;
+	if (t->o->preserve || changed)
+		err = copy_attributes(t, h, &made->fh, &as);
+	if (err != TOOL_OK || !changed)
+		return err;
+	fputs("gannet-nfs: ", stderr);
+	put_here(stderr, h);
+	fprintf(stderr, ": %s\n", cp_changed);
+	return TOOL_FAILED;
+}
+
 /* Writes the file aside, and gives it the name that @at has. */
 static int send_data(struct tool *t, const struct here *h, int fd,
 		     const struct tool_object *at, const struct stat *st)
@@ -112,7 +141,7 @@ static int send_data(struct tool *t, const struct here *h, int fd,
 	}
 	err = copy_put(t, &made.fh, fd, h->name, source.size);
 	if (err == TOOL_OK) {
-		int last = copy_attributes(t, h, &made.fh, st);
+		int last = end_sent_file(t, h, fd, &made, st);
 
 		err = last == TOOL_UNREACHABLE ? last :
 		      there_place(t, &made, at->name);
@@ -301,7 +330,8 @@ static int send_dir(struct tool *t, const struct here *h,
 	if (err == TOOL_OK)
 		err = send_children(t, h, d, &made.fh);
 	if (err != TOOL_UNREACHABLE && made.fh.len > 0 && !t->o->dry_run) {
-		int last = copy_attributes(t, h, &made.fh, &st);
+		int last = t->o->preserve ?
+			copy_attributes(t, h, &made.fh, &st) : TOOL_OK;
 
 		err = err == TOOL_OK ? last : err;
 	}

@@ -111,6 +111,7 @@ struct tool_object {
 	struct nfs3_attr attr;
 	struct nfs3_fh	parent;			/* when it is not there */
 	char		name[NFS_NAME_MAX + 1];	/* its last component */
+	bool		changed;		/* while copy_get() read it */
 };
 
 /*
@@ -218,7 +219,7 @@ int tool_mount_check(const char *url, const struct tool_options *o);
 
 /* Bytes of a file, both ways; a get starts with byte @from, for which @fd is in
  * place.  The size is what the bar goes up to. */
-int copy_get(struct tool *t, const struct tool_object *obj, int fd,
+int copy_get(struct tool *t, struct tool_object *obj, int fd,
 	     const char *to, uint64_t from);
 int copy_put(struct tool *t, const struct nfs3_fh *fh, int fd,
 	     const char *from, uint64_t size);

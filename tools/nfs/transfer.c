@@ -51,8 +51,7 @@ static int may_read(struct tool *t, const struct tool_object *obj)
 	return TOOL_OK;
 }
 
-static int get_file(struct tool *t, const struct tool_object *obj,
-		    const char *to)
+static int get_file(struct tool *t, struct tool_object *obj, const char *to)
 {
 	char path[PATH_MAX];
 	int err, fd;

@@ -366,8 +366,8 @@ TEST(an_option_that_a_command_does_not_have_is_refused)
 	ck_assert_int_eq(TOOL("rm", "--exclude", "a", url("a")), 2);
 	ck_assert(is_there(path(export, "a")));
 	ck_assert_int_eq(TOOL("get", "--continue", url("a"), d.dir), 2);
-	ck_assert_int_eq(TOOL("ls", "--json", url("")), 2);
-	has(err, "ls has no --json");
+	ck_assert_int_eq(TOOL("tree", "--json", url("")), 2);
+	has(err, "tree has no --json");
 	ck_assert_str_eq(out, "");
 	stop();
 }

@@ -128,3 +128,13 @@ void tool_look_up(struct tool *t, const struct nfs3_fh *dir,
 	if (op.attr.has)
 		e->attr = op.attr;
 }
+
+size_t tool_read_link(struct tool *t, const struct nfs3_attr *attr,
+		      const struct nfs3_fh *fh, char target[NFS_PATH_MAX])
+{
+	struct nfsc_op op = { .kind = NFS_OP_READLINK, .fh = *fh,
+			     .data = target, .count = NFS_PATH_MAX };
+
+	return attr->has && attr->attr.type == VFS_LNK && fh->len > 0 &&
+	       session_do(t->s, &op) == 0 && op.status == 0 ? op.got : 0;
+}

@@ -95,19 +95,22 @@ static void put_lengthy(FILE *f, const struct nfs3_attr *attr, bool human)
 static void put_target(struct tool *t, const struct nfsc_entry *e)
 {
 	char target[NFS_PATH_MAX];
-	struct nfsc_op op = { .kind = NFS_OP_READLINK, .fh = e->fh,
-			     .data = target, .count = sizeof(target) - 1 };
+	size_t len = tool_read_link(t, &e->attr, &e->fh, target);
 
-	if (e->attr.attr.type != VFS_LNK || e->fh.len == 0 ||
-	    session_do(t->s, &op) < 0 || op.status != 0)
+	if (len == 0)
 		return;
-	target[op.got] = '\0';
 	fputs(" -> ", t->o->out);
-	tool_put_name(t->o->out, target);
+	tool_put_bytes(t->o->out, target, len);
 }
 
 static void print_entry(struct tool *t, const struct nfsc_entry *e)
 {
+	if (t->o->json) {
+		json_put_object(t, &(struct json_object){
+			.name = e->name, .len = e->len, .attr = &e->attr,
+			.fh = &e->fh });
+		return;
+	}
 	if (t->o->lengthy)
 		put_lengthy(t->o->out, &e->attr, t->o->human);
 	tool_put_bytes(t->o->out, e->name, e->len);
@@ -122,7 +125,7 @@ static int list_dir(struct tool *t, const struct tool_object *obj)
 	int err = tool_list(t, &obj->fh, t->text, &l);
 
 	for (size_t i = 0; i < l.n; i++) {
-		if (t->o->lengthy)
+		if (t->o->lengthy || t->o->json)
 			tool_look_up(t, &obj->fh, l.e[i]);
 		print_entry(t, l.e[i]);
 	}
@@ -205,7 +208,11 @@ int tool_stat(const char *url, const struct tool_options *o)
 	if (err != TOOL_OK)
 		return err;
 	err = tool_find(&t, &obj, false, false);
-	if (err == TOOL_OK)
+	if (err == TOOL_OK && o->json)
+		err = json_put_object(&t, &(struct json_object){
+			.name = obj.name, .len = strlen(obj.name),
+			.attr = &obj.attr, .fh = &obj.fh, .handle = true });
+	else if (err == TOOL_OK)
 		put_stat(&t, &obj);
 	tool_close(&t);
 	return err;

@@ -103,11 +103,11 @@ static const struct command {
 	int	    (*run_all)(int n, char *const args[],
 			       const struct tool_options *o);
 } commands[] = {
-	{ "ls", 1, 1, tool_ls, "HD", NULL },
+	{ "ls", 1, 1, tool_ls, "HDJ", NULL },
 	{ "tree", 1, 1, tool_tree, "", NULL },
-	{ "find", 1, 1, tool_search, "", NULL },
-	{ "stat", 1, 1, tool_stat, "", NULL },
-	{ "df", 1, 1, tool_df, "H", NULL },
+	{ "find", 1, 1, tool_search, "J", NULL },
+	{ "stat", 1, 1, tool_stat, "J", NULL },
+	{ "df", 1, 1, tool_df, "HJ", NULL },
 	{ "cat", 1, 1, cat, "", NULL },
 	{ "exports", 1, 1, tool_exports, "", NULL },
 	{ "mkdir", 1, MANY, tool_mkdir, "M", NULL },

@@ -114,7 +114,7 @@ int tool_df(const char *url, const struct tool_options *o)
 	if (err == TOOL_OK && (session_do(t.s, &op) < 0 || op.status != 0))
 		err = tool_complain(url, op.err, op.status);
 	if (err == TOOL_OK)
-		put_space(o->out, &op.space);
+		(o->json ? json_put_space : put_space)(o->out, &op.space);
 	tool_close(&t);
 	return err;
 }

@@ -4,8 +4,7 @@
 
 #include "tools/nfs/tool.h"
 
-/* Bytes of the UTF-8 character at @s, or 0: it is none, or a control one. */
-static size_t utf8_len(const uint8_t *s, size_t left)
+size_t text_utf8_len(const uint8_t *s, size_t left)
 {
 	size_t n = s[0] >= 0xf0 ? 4 : s[0] >= 0xe0 ? 3 : 2;
 
@@ -27,7 +26,7 @@ void tool_put_bytes(FILE *f, const char *name, size_t len)
 	const uint8_t *s = (const uint8_t *)name;
 
 	for (size_t i = 0, n; i < len; i += n) {
-		n = s[i] < 0x80 ? 1 : utf8_len(s + i, len - i);
+		n = s[i] < 0x80 ? 1 : text_utf8_len(s + i, len - i);
 		if (s[i] < ' ' || s[i] == 0x7f || s[i] == '\\' || n == 0) {
 			fprintf(f, "\\%03o", s[i]);
 			n = 1;

@@ -53,7 +53,7 @@ struct tool_options {
 	bool	 resume;	/* cp --continue */
 	bool	 dry_run;	/* cp: name what it would copy */
 	const char *exclude[EXCLUDES_MAX];	/* cp: patterns, then NULLs */
-	bool	 json;		/* doctor, bench, certify */
+	bool	 json;		/* of the commands that have it */
 	bool	 write;		/* doctor: write a test file */
 	bool	 into;		/* cp: its target is a directory */
 	const char *name;	/* find -name: a pattern, or NULL */
@@ -87,6 +87,9 @@ int tool_reason(int err, uint32_t status);
  * so are bytes that are no UTF-8. */
 void tool_put_name(FILE *f, const char *name);
 void tool_put_bytes(FILE *f, const char *name, size_t len);
+/* Bytes of the UTF-8 character at @s that begins with no ASCII, at most @left;
+ * 0: it is none, or a control one. */
+size_t text_utf8_len(const uint8_t *s, size_t left);
 
 /* Takes the URL, with nothing else done. */
 int tool_parse(struct tool *t, const char *url, const struct tool_options *o);
@@ -182,6 +185,21 @@ int walk_complain(const struct walk_at *at, int err, uint32_t status);
 /* Says why the object is passed by; returns TOOL_FAILED. */
 int walk_refuse(const struct walk_at *at, const char *why);
 
+/* ---- JSON, json.c */
+
+struct json_object {
+	const char *name;
+	size_t	    len;
+	const struct walk_at   *path;	/* or NULL */
+	const struct nfs3_attr *attr;
+	const struct nfs3_fh   *fh;
+	bool	    handle;		/* is shown */
+};
+
+/* A line of standard output. */
+int json_put_object(struct tool *t, const struct json_object *o);
+void json_put_space(FILE *f, const struct vfs_statfs *s);
+
 /* ---- commands */
 
 extern const char tool_usage[];
@@ -207,6 +225,10 @@ int tool_make_dir(struct tool *t, const struct nfs3_fh *dir, const char *name,
 		  uint32_t mode, struct nfsc_op *op);
 /* Copies each of the @n arguments but the last, which is where to. */
 int tool_cp(int n, char *const args[], const struct tool_options *o);
+/* Where a symbolic link leads: bytes in @target; 0: it is none, or can't be
+ * read. */
+size_t tool_read_link(struct tool *t, const struct nfs3_attr *attr,
+		      const struct nfs3_fh *fh, char target[NFS_PATH_MAX]);
 /* A mount(8) command, without the directory to mount at. */
 void tool_put_mount_line(FILE *f, const struct tool *t);
 /* True if @dir is @path, or above it. */

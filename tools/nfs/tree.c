@@ -59,27 +59,37 @@ int tool_tree(const char *url, const struct tool_options *o)
 
 /* ---- find */
 
+/* The top's is the last of its path. */
+static const char *last_name(const struct walk_at *at)
+{
+	const char *slash = at->up ? NULL : strrchr(at->name, '/');
+
+	return slash && slash[1] ? slash + 1 : at->name;
+}
+
 static bool is_found(const struct tool_options *o, const struct walk_at *at)
 {
 	uint32_t type = at->attr.attr.type;
-	const char *slash = at->up ? NULL : strrchr(at->name, '/');
 
 	if (at->depth < o->mindepth ||
 	    (o->type && (type >= sizeof(tool_types) - 1 ||
 			 tool_types[type] != o->type)))
 		return false;
-	return !o->name || fnmatch(o->name, slash && slash[1] ? slash + 1 :
-				   at->name, 0) == 0;
+	return !o->name || fnmatch(o->name, last_name(at), 0) == 0;
 }
 
 static int show_found(struct walk *w, struct walk_at *at, enum walk_step step)
 {
 	FILE *f = w->t->o->out;
 
-	if (step != WALK_LEAVE && is_found(w->t->o, at)) {
-		walk_put_path(f, at);
-		putc('\n', f);
-	}
+	if (step == WALK_LEAVE || !is_found(w->t->o, at))
+		return TOOL_OK;
+	if (w->t->o->json)
+		return json_put_object(w->t, &(struct json_object){
+			.name = last_name(at), .len = strlen(last_name(at)),
+			.path = at, .attr = &at->attr, .fh = &at->fh });
+	walk_put_path(f, at);
+	putc('\n', f);
 	return TOOL_OK;
 }
 

@@ -49,7 +49,7 @@ const char tool_usage[] =
 "                       c, s, p as in find(1) (also -type)\n"
 "      --maxdepth N     find: at most so far below the URL (also -maxdepth)\n"
 "      --mindepth N     find: at least so far below it (also -mindepth)\n"
-"      --json           doctor, bench, certify: as JSON\n"
+"      --json           ls, find, stat, df, doctor, bench, certify: as JSON\n"
 "      --write          doctor: also make, write, read and remove a file\n"
 "  -m, --mountport N    port of the MOUNT service, instead of rpcbind's\n"
 "  -d, --depth N        READs and WRITEs at a time (16); not -d in ls\n"

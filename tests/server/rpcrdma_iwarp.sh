@@ -13,7 +13,7 @@ over()
 	status=0
 	for t in rpcrdma rpcrdma_lists rpcrdma_reply rpcrdma_flow \
 		 rpcrdma_credits \
-		 rpcrdma_memory rpcrdma_faults rpcrdma_client rpcrdma_back \
+		 rpcrdma_memory rpcrdma_faults rpcrdma_client \
 		 rpcrdma_expose rpcrdma_fetch rpcrdma_padded rpcrdma_regions \
 		 rpcrdma_polled rpcrdma_cancel rpcrdma_clients; do
 		RIG_FABRIC=$1 ./tests/server/test_$t >"$log" 2>&1 && continue

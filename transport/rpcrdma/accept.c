@@ -21,7 +21,6 @@
 #include "lib/log.h"
 #include "lib/stats.h"
 #include "transport/clients.h"
-#include "transport/rpcrdma/back.h"
 #include "transport/rpcrdma/credits.h"
 #include "transport/rpcrdma/expose.h"
 #include "transport/rpcrdma/listen.h"
@@ -135,8 +134,6 @@ static void rpcrdma_conn_closed(struct fabric_conn *fc, int err)
 	tell_rdma_end(conn, err);
 	atomic_store(&conn->state, CONN_CLOSING);
 	rpcrdma_sq_kill(&conn->sq);
-	if (conn->back)
-		rpcrdma_back_kill(conn->back);
 	if (conn->exposures)
 		rpcrdma_expose_kill(conn->exposures);
 	rpcrdma_pull_cancel(conn);
@@ -171,7 +168,6 @@ static void rpcrdma_conn_fini(struct rpcrdma_conn *conn)
 	rpcrdma_credits_fini(conn);
 	rpcrdma_sq_fini(&conn->sq);
 	rpcrdma_slots_fini(&conn->slots);
-	rpcrdma_back_destroy(conn->back);
 	rpcrdma_expose_destroy(conn->exposures);
 }
 
@@ -218,8 +214,6 @@ void rpcrdma_configure(struct xprt *x, const struct rpcrdma_limits *theirs,
 	unsigned reads = MAX(theirs->reads, 1u);
 
 	atomic_store(&conn->send_inline, MIN(reply, conn->inline_size));
-	if (conn->back)
-		rpcrdma_back_limit(conn->back);
 	atomic_store(&conn->no_reads, theirs->reads == 0);
 	rpcrdma_sq_set_read_depth(&conn->sq,
 				  MIN(reads, conn->fc->info.read_depth));
@@ -259,19 +253,18 @@ static const struct xprt_ops rpcrdma_xprt_ops = {
 struct extent {
 	unsigned first;		/* credits, and at most: */
 	unsigned max;
-	unsigned back;		/* calls that we send */
 	unsigned others;	/* Receives in addition to those for calls */
 };
 
 static struct extent extent_of(const struct rpcrdma_options *o,
 			       unsigned max_recv)
 {
-	struct extent t = { .back = MIN(o->back_credits, max_recv / 4) };
+	struct extent t;
 
-	t.max = MIN(o->credits, (max_recv - t.back) / (o->read_read ? 3 : 2));
+	t.max = MIN(o->credits, max_recv / (o->read_read ? 3 : 2));
 	t.max = MAX(t.max, 1u);
 	t.first = MIN(o->first_credits, t.max);
-	t.others = t.back + (o->read_read ? t.max : 0);
+	t.others = o->read_read ? t.max : 0;
 	return t;
 }
 
@@ -281,8 +274,7 @@ static struct rpcrdma_extent store_of(const struct rpcrdma_options *o,
 {
 	return (struct rpcrdma_extent){
 		.slots = t->first, .recvs = 2 * t->first + t->others,
-		.spare = t->back, .inline_size = o->inline_size,
-		.msg_upper = msg_upper,
+		.inline_size = o->inline_size, .msg_upper = msg_upper,
 	};
 }
 
@@ -296,12 +288,6 @@ static int alloc_contexts(struct rpcrdma_conn *conn, const struct extent *t)
 	if (!s)
 		return -ENOMEM;
 	conn->store = conn->credits.newest = s;
-	if (t->back > 0) {
-		conn->back = rpcrdma_back_create(conn, t->back, s->memory +
-			s->memory_len - (size_t)t->back * o->inline_size);
-		if (!conn->back)
-			return -ENOMEM;
-	}
 	if (o->read_read) {
 		conn->reads_taken = MIN(EXPOSE_READS,
 				conn->fc->dev->limits.max_resp_depth);
@@ -390,7 +376,6 @@ size_t rpcrdma_conn_bytes(const struct rpcrdma_options *options,
 	t = extent_of(&o, UINT_MAX);
 	first = store_of(&o, &t, msg_upper);
 	return sizeof(struct rpcrdma_conn) + rpcrdma_store_bytes(&first) +
-	       rpcrdma_back_bytes(t.back) +
 	       (o.read_read ? rpcrdma_expose_bytes(t.first) : 0);
 }
 

@@ -23,7 +23,7 @@ bool rpcrdma_answer_is_due(const struct rpcrdma_header *h, const uint8_t *msg,
 	if (h->proc == RPCRDMA_NOMSG)
 		return h->nreads > 0;
 	return (h->proc == RPCRDMA_MSG || h->proc == RPCRDMA_MSGP) &&
-	       rpcrdma_header_carries(h, msg, len, MSG_TYPE_CALL);
+	       rpcrdma_header_carries_call(h, msg, len);
 }
 
 uint32_t rpcrdma_answer_make(const struct rpcrdma_answers *a,

@@ -21,7 +21,6 @@
 #include "transport/rpcrdma/slots.h"
 #include "transport/rpcrdma/sq.h"
 
-struct rpcrdma_back;
 struct rpcrdma_exposures;
 struct rpcrdma_listener;
 
@@ -105,7 +104,6 @@ struct rpcrdma_conn {
 	struct rpcrdma_sq    sq;
 	struct rpcrdma_slots slots;
 	struct rpcrdma_credits credits;
-	struct rpcrdma_back *back;		/* NULL: calls go one way */
 	struct rpcrdma_exposures *exposures;	/* NULL: nothing is exposed */
 	unsigned	     reads_taken;	/* that the peer may have in
 						 * flight to us */

@@ -220,15 +220,14 @@ bool rpcrdma_header_is_done(const void *data, size_t len, uint32_t *xid)
 	return xdr_ok(&x) && vers == RPCRDMA_VERSION && proc == RPCRDMA_DONE;
 }
 
-bool rpcrdma_header_carries(const struct rpcrdma_header *h,
-			    const uint8_t *data, uint32_t len,
-			    enum rpcrdma_msg_type type)
+bool rpcrdma_header_carries_call(const struct rpcrdma_header *h,
+				 const uint8_t *data, uint32_t len)
 {
 	struct xdr_in x;
 
 	xdr_in_init(&x, data + h->len, len - h->len);
 	xdr_get_u32(&x);		/* the xid */
-	return xdr_get_u32(&x) == type && xdr_ok(&x);
+	return xdr_get_u32(&x) == MSG_TYPE_CALL && xdr_ok(&x);
 }
 
 /* Encodes the chunk as it came, but with @written bytes in its first

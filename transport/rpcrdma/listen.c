@@ -12,7 +12,6 @@
 
 #include "lib/log.h"
 #include "lib/stats.h"
-#include "transport/rpcrdma/back.h"
 #include "transport/rpcrdma/conn.h"
 #include "transport/rpcrdma/expose.h"
 #include "transport/rpcrdma/proto.h"
@@ -265,14 +264,10 @@ static void for_each_conn(struct rpcrdma_listener *l,
 
 static void sweep_conn(struct rpcrdma_conn *conn)
 {
-	const struct rpcrdma_options *o = &conn->listener->options;
-	uint64_t now = loop_now(conn->listener->env.loops[0]);
-
 	rpcrdma_conn_sweep(conn);
-	if (conn->back && rpcrdma_back_overdue(conn->back, now, o->stall_ms))
-		rpcrdma_conn_close(conn, -ETIMEDOUT);
 	if (conn->exposures)
-		rpcrdma_expose_sweep(conn->exposures, now);
+		rpcrdma_expose_sweep(conn->exposures,
+				     loop_now(conn->listener->env.loops[0]));
 }
 
 static void rpcrdma_listener_sweep(struct loop_timer *t)

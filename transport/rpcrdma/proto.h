@@ -132,10 +132,9 @@ bool rpcrdma_header_is_done(const void *data, size_t len, uint32_t *xid);
 enum rpcrdma_msg_type { MSG_TYPE_CALL = 0, MSG_TYPE_REPLY = 1 };
 
 /* True if behind the header @h of the message at @data, of @len bytes, there is
- * an RPC message of this type. */
-bool rpcrdma_header_carries(const struct rpcrdma_header *h,
-			    const uint8_t *data, uint32_t len,
-			    enum rpcrdma_msg_type type);
+ * an RPC call. */
+bool rpcrdma_header_carries_call(const struct rpcrdma_header *h,
+				 const uint8_t *data, uint32_t len);
 
 /* One run of bytes of a call: part of the base or a whole Read chunk. */
 struct rpcrdma_piece {

@@ -27,7 +27,6 @@
 #include "lib/log.h"
 #include "lib/probe.h"
 #include "lib/stats.h"
-#include "transport/rpcrdma/back.h"
 #include "transport/rpcrdma/credits.h"
 #include "transport/rpcrdma/expose.h"
 #include "transport/rpcrdma/listen.h"
@@ -325,22 +324,15 @@ static void rpcrdma_recv_done(struct fabric_op *op, int status, uint32_t len)
 	rpcrdma_conn_close(conn, -EPROTO);
 }
 
-/*
- * The same on a connection where some messages are not calls; those need no
- * slot: a reply to a call of ours (RFC 8167 section 4.1), and the RDMA_DONE for
- * a reply that is exposed.
- */
+/* The same on a connection where a message can be the RDMA_DONE for an exposed
+ * reply, which needs no slot. */
 static void either_recv_done(struct fabric_op *op, int status, uint32_t len)
 {
 	struct rpcrdma_recv *r = container_of(op, struct rpcrdma_recv, op);
 	struct rpcrdma_conn *conn = r->conn;
-	bool done, back = false;
 
-	done = status == 0 && conn->exposures &&
-	       rpcrdma_expose_take(conn->exposures, r->buf, len);
-	if (status == 0 && conn->back && !done)
-		back = rpcrdma_back_take(conn->back, r->buf, len);
-	if (!done && !back) {
+	if (status < 0 ||
+	    !rpcrdma_expose_take(conn->exposures, r->buf, len)) {
 		rpcrdma_recv_done(op, status, len);
 		return;
 	}
@@ -348,13 +340,11 @@ static void either_recv_done(struct fabric_op *op, int status, uint32_t len)
 			      memory_order_relaxed);
 	rpcrdma_slots_skip(&conn->slots, r);
 	rpcrdma_recv_pump(conn);
-	if (back)
-		rpcrdma_back_resume(conn->back);
 }
 
 void rpcrdma_recv_init(struct rpcrdma_conn *conn)
 {
 	conn->pump = pump;
-	conn->recv_done = conn->back || conn->exposures ? either_recv_done :
-							  rpcrdma_recv_done;
+	conn->recv_done = conn->exposures ? either_recv_done :
+					    rpcrdma_recv_done;
 }

@@ -50,9 +50,6 @@ struct rpcrdma_options {
 	/* ... or, while others wait for memory, whose work completes so slowly
 	 * that it would keep its memory for a dozen times this: 5 s. */
 	uint32_t short_ms;
-	/* Calls in the other direction in progress on a connection, and room
-	 * for their messages (rpcrdma/back.h): none. */
-	unsigned back_credits;
 	/*
 	 * The Read-Read transfer model (RFC 5666 section 3.8): a reply that is
 	 * too long for a Send, to a call without Write and Reply chunks, is

@@ -20,14 +20,11 @@
  * until then there is one more than above.  No slot is taken while K or more
  * are in use, so P + S comes down to K.
  *
- * B more Receives are posted where we call in the other direction, for replies
- * to at most B calls.  The pump then leaves F zero or C + B posted, and also
- * runs when such a reply has given its Receive back.  Its call counts as one of
- * the B until then.
- *
  * An answered call whose reply is exposed for the peer to read counts in S
- * until the peer says RDMA_DONE.  Such a message has a further Receive, counted
- * like the B: at most C are due (expose.c).
+ * until the peer says RDMA_DONE.  Such a message has a further Receive: at most
+ * C are due (expose.c), so C more are posted where replies are exposed.  The
+ * pump then leaves F zero or 2C posted, and also runs when an RDMA_DONE has
+ * given its Receive back.
  */
 #ifndef GANNET_TRANSPORT_RPCRDMA_SLOTS_H
 #define GANNET_TRANSPORT_RPCRDMA_SLOTS_H

@@ -2,8 +2,7 @@
 /*
  * store - the memory of calls and Receives, a number at a time.
  *
- * The Receives' buffers, the heads of replies and the spare buffers are one
- * registration.
+ * The Receives' buffers and the heads of replies are one registration.
  */
 #include "transport/rpcrdma/store.h"
 
@@ -36,7 +35,7 @@ void rpcrdma_budget_give(struct rpcrdma_budget *b, size_t bytes)
 
 static size_t registered_size(const struct rpcrdma_extent *t)
 {
-	return ((size_t)t->recvs + t->spare) * t->inline_size +
+	return (size_t)t->recvs * t->inline_size +
 	       (size_t)t->slots * (CALL_HEADER + MSG_HEAD_SIZE);
 }
 

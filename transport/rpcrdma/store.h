@@ -12,8 +12,6 @@
 struct rpcrdma_extent {
 	unsigned slots;
 	unsigned recvs;
-	unsigned spare;		/* buffers for other messages, as long as a
-				 * Receive's, at the end of its memory */
 	uint32_t inline_size;
 	size_t	 msg_upper;	/* the upper layer's bytes in each call */
 };

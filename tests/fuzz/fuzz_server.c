@@ -13,6 +13,7 @@
  * serves the next one, and all buffers come back.
  */
 #include <arpa/inet.h>
+#include <errno.h>
 #include <ftw.h>
 #include <poll.h>
 #include <stdio.h>
@@ -140,7 +141,11 @@ static bool take(int ms)
 	struct pollfd p = { .fd = fd, .events = POLLIN };
 	ssize_t n;
 
-	if (poll(&p, 1, ms) <= 0) {
+	/* The fuzzer's own alarm comes every half minute. */
+	do
+		n = poll(&p, 1, ms);
+	while (n < 0 && errno == EINTR);
+	if (n <= 0) {
 		if (ms == PATIENCE_MS)
 			abort();
 		return true;

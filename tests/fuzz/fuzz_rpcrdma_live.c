@@ -81,7 +81,6 @@ static void start(void)
 {
 	struct rig_options o = { .any_position = true,
 				 .rdma.credits = SENDS_MAX + 8,
-				 .rdma.back_credits = 4,
 				 .rdma.read_read = true };
 
 	log_threshold = LOG_LEVEL_ERR;

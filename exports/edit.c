@@ -220,8 +220,7 @@ static int take_rule(struct export *e, const struct export_set *new, char **err)
 	const struct export *n = new->nexports == 1 ? new->exports[0] : NULL;
 	struct client *to;
 	char *text, *where;
-	uint32_t id;
-	bool has_id;
+	struct export_opts was;
 	int i;
 
 	if (!n || n->nclients != 1)
@@ -251,11 +250,11 @@ static int take_rule(struct export *e, const struct export_set *new, char **err)
 	free(to->where);
 	to->text = text;
 	to->where = where;
-	id = to->opts.id;
-	has_id = to->opts.has_id;
+	was = to->opts;
 	to->opts = n->clients->opts;
-	to->opts.id = id;
-	to->opts.has_id = has_id;
+	to->opts.has_id = was.has_id;
+	to->opts.id = was.id;
+	to->opts.fsid = was.fsid;
 	return 0;
 }
 

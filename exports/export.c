@@ -295,6 +295,14 @@ static int admit_peer(struct export_table *t, const struct export_set *set,
 	return 0;
 }
 
+/* Sets the number that clients with @opts see of @e, which is mounted. */
+static void settle_fsid(const struct export_tree *e, struct export_opts *opts)
+{
+	/* No rule has that of a file system below an export. */
+	if (likely(!opts->has_id) || e->id != e->top)
+		opts->fsid = e->fs->fsid;
+}
+
 int export_admit(struct export_table *t, const struct export_set *set,
 		 const struct export *e, const struct sockaddr *peer,
 		 bool any_port, struct export_opts *opts,
@@ -318,6 +326,7 @@ int export_admit(struct export_table *t, const struct export_set *set,
 		return -EAGAIN;
 	if (!tree_is_mounted(tree))
 		return -ETIMEDOUT;
+	settle_fsid(tree, opts);
 	*out = tree;
 	return 0;
 }
@@ -347,6 +356,7 @@ static int borrow_child(struct export_table *t, const struct export_set *set,
 	*out = atomic_load_explicit(&child->tree, memory_order_acquire);
 	if (!*out)
 		return -EAGAIN;
+	settle_fsid(*out, opts);
 	child_use(child);
 	return 0;
 }
@@ -362,7 +372,12 @@ int export_borrow(struct export_table *t, uint32_t id,
 	if (likely(e && e->tree)) {
 		*out = e->tree;
 		err = admit_peer(t, set, e, peer, any_port, opts);
-		return err == 0 && !tree_is_mounted(*out) ? -ETIMEDOUT : err;
+		if (err < 0)
+			return err;
+		if (!tree_is_mounted(*out))
+			return -ETIMEDOUT;
+		settle_fsid(*out, opts);
+		return 0;
 	}
 	/* @id may be that of one of its rules. */
 	if (set)
@@ -443,6 +458,19 @@ int export_find(struct export_table *t, uint32_t id,
 	err = export_borrow(t, id, peer, any_port, out, opts);
 	if (err == 0)
 		ref_get(&(*out)->ref);
+	rcu_exit();
+	return err;
+}
+
+int export_rule_for(struct export_table *t, const struct export_tree *e,
+		    const struct sockaddr *peer, bool any_port,
+		    struct export_opts *opts)
+{
+	struct export_tree *same;
+	int err;
+
+	rcu_enter();
+	err = export_borrow(t, e->id, peer, any_port, &same, opts);
 	rcu_exit();
 	return err;
 }

@@ -39,6 +39,9 @@ struct export_opts {
 	uint32_t anonuid;
 	uint32_t anongid;
 	uint32_t id;
+	uint64_t fsid;		/* of fattr3: with has_id that of the rule; in
+				 * options that were found for a client, what
+				 * it sees in any case */
 	struct rates client_max;	/* what each address may have */
 	struct rates max;	/* what all clients of the export may have;
 				 * the same in all rules of a path */
@@ -192,6 +195,11 @@ int export_enter_open(struct export_table *t, const struct export_tree *from,
 		      bool crosses, const struct vfs_child *at,
 		      const struct sockaddr *peer, bool any_port,
 		      struct export_tree **out);
+/* The rule of @e, which the caller counts, for @peer, as export_find() sets
+ * it. */
+int export_rule_for(struct export_table *t, const struct export_tree *e,
+		    const struct sockaddr *peer, bool any_port,
+		    struct export_opts *opts);
 /* The directory above the root of a file system below an export: *@dir in the
  * export *@id.  -ENOENT: @e is not below one. */
 int export_above(struct export_table *t, const struct export_tree *e,
@@ -308,12 +316,10 @@ void export_caller_put(const struct vfs_cred *cred);
  * all of it, keyed with a secret that is kept in the state directory, or with
  * that of the export's tree, if it has one.
  */
+/* For a client with @opts, its rule of @e: with the id of that. */
 void export_fh_make(struct export_table *t, const struct export_tree *e,
+		    const struct export_opts *opts,
 		    const struct vfs_handle *h, struct nfs3_fh *fh);
-/* The same for a client with @opts, the rule of @e: with the id of that. */
-void export_fh_make_for(struct export_table *t, const struct export_tree *e,
-			const struct export_opts *opts,
-			const struct vfs_handle *h, struct nfs3_fh *fh);
 /* True if both ids are of one export. */
 bool export_same_id(struct export_table *t, uint32_t a, uint32_t b);
 /* 0; -EBADMSG: no handle that this server made, or another one of its tree; or,

@@ -56,36 +56,22 @@ bool export_same_id(struct export_table *t, uint32_t a, uint32_t b)
 	return same;
 }
 
-static void make_fh(struct export_table *t, const struct export_tree *e,
-		    uint32_t export_id, const struct vfs_handle *h,
-		    struct nfs3_fh *fh)
+void export_fh_make(struct export_table *t, const struct export_tree *e,
+		    const struct export_opts *opts,
+		    const struct vfs_handle *h, struct nfs3_fh *fh)
 {
+	/* No rule has the id of a file system below an export. */
+	bool by_rule = opts->has_id && e->id == e->top;
 	const uint8_t *key = e->fs->handle_key;
 	uint32_t len = HEAD + ALIGN_UP(h->len, 4u);
 
 	memset(fh->data, 0, sizeof(fh->data));
 	fh->data[0] = key ? FH_TREE : FH_SERVER;
 	fh->data[1] = (uint8_t)h->len;
-	xdr_set_word(fh->data + 4, export_id);
+	xdr_set_word(fh->data + 4, by_rule ? opts->id : e->id);
 	memcpy(fh->data + HEAD, h->data, h->len);
 	crypto_shorthash(fh->data + len, fh->data, len, key ? key : t->key);
 	fh->len = len + MAC;
-}
-
-void export_fh_make(struct export_table *t, const struct export_tree *e,
-		    const struct vfs_handle *h, struct nfs3_fh *fh)
-{
-	make_fh(t, e, e->id, h, fh);
-}
-
-void export_fh_make_for(struct export_table *t, const struct export_tree *e,
-			const struct export_opts *opts,
-			const struct vfs_handle *h, struct nfs3_fh *fh)
-{
-	/* No rule has the id of a file system below an export. */
-	bool by_rule = opts->has_id && e->id == e->top;
-
-	make_fh(t, e, by_rule ? opts->id : e->id, h, fh);
 }
 
 /*

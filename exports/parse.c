@@ -336,6 +336,7 @@ static int add_client(struct parser *p, const char *text,
 
 	c.opts.has_id = t->fsid.given;
 	c.opts.id = t->fsid.id;
+	c.opts.fsid = t->fsid.fsid;
 	c.text = strdup(text);
 	c.where = words_where(&p->in);
 	if (!c.text || !c.where)

@@ -145,14 +145,11 @@ static int change_rules(const struct walk_client *c, struct walk *w,
 {
 	struct export_opts opts;
 	struct vfs_cred cred;
-	struct export_tree *same;
 	int err;
 
-	err = export_find(c->exports, in->id, c->peer, c->any_port, &same,
-			  &opts);
+	err = export_rule_for(c->exports, in, c->peer, c->any_port, &opts);
 	if (err < 0)
 		return err;
-	export_put(same);
 	err = export_caller_counted(c->exports, &opts, &c->who, may_wait,
 				    &cred);
 	if (err < 0)

@@ -137,7 +137,7 @@ int mount_walk(struct rpc_call *call)
 	if (n != 0)
 		return n;
 	node->fs->ops->handle(node, &handle);
-	export_fh_make_for(client.exports, w->exp, &w->opts, &handle, &r->fh);
+	export_fh_make(client.exports, w->exp, &w->opts, &handle, &r->fh);
 	r->result.fh = (struct xdr_view){ r->fh.data, r->fh.len };
 	r->result.nflavors = rpc_server_mnt_flavors(call->server,
 						    r->result.flavors,

@@ -343,7 +343,7 @@ int nfs3_end_attr(struct rpc_call *call, int err)
 	struct nfs3_op *op = nfs3_op(call);
 
 	if (op->vfs.node) {
-		r->attr.fsid = op->exp->fs->fsid;
+		r->attr.fsid = op->opts.fsid;
 		if (!r->attr.has)
 			r->attr.has = get_attr(call, op->vfs.node,
 					       &r->attr.attr);
@@ -356,7 +356,7 @@ void nfs3_post_wcc(struct rpc_call *call, struct vfs_node *node,
 {
 	if (!node)
 		return;
-	wcc->fsid = nfs3_op(call)->exp->fs->fsid;
+	wcc->fsid = nfs3_op(call)->opts.fsid;
 	if (!wcc->wcc.has_after)
 		wcc->wcc.has_after = get_attr(call, node, &wcc->wcc.after);
 }
@@ -375,7 +375,7 @@ void nfs3_make_fh(struct nfs3_op *op, struct vfs_node *node,
 	struct vfs_handle handle;
 
 	node->fs->ops->handle(node, &handle);
-	export_fh_make_for(op->nfs->exports, op->exp, &op->opts, &handle, fh);
+	export_fh_make(op->nfs->exports, op->exp, &op->opts, &handle, fh);
 }
 
 /* Section 3.2 wants ACCES for an empty name, and for a name with characters

@@ -9,7 +9,7 @@ NFS3_STEP(getattr)
 	struct nfs3_attr_res *r = rpc_res(call);
 	struct nfs3_op *op = nfs3_op(call);
 
-	r->attr.fsid = op->exp->fs->fsid;
+	r->attr.fsid = op->opts.fsid;
 	op->vfs.attr = &r->attr.attr;
 	return nfs3_do(op, op->ops->getattr);
 }

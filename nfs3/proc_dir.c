@@ -31,11 +31,13 @@ static int lookup_self(struct nfs3_op *op, struct nfs3_lookup_res *r)
 	return 0;
 }
 
-/* Answers with @node of @in, another export than the call's.  @in can hang, and
- * the worker is one of the call's export.  So the reply goes without attributes
- * that would have to be waited for: the client asks for them. */
+/* Answers with @node of @in, another export than the call's perhaps, whose rule
+ * for the client is @opts.  @in can hang, and the worker is one of the call's
+ * export.  So the reply goes without attributes that would have to be waited
+ * for: the client asks for them. */
 static int answer_from(struct nfs3_op *op, struct export_tree *in,
-		       struct vfs_node *node, struct nfs3_lookup_res *r)
+		       const struct export_opts *opts, struct vfs_node *node,
+		       struct nfs3_lookup_res *r)
 {
 	struct vfs_op get = { .cred = &op->cred, .node = node,
 			      .attr = &r->attr.attr, .nonblock = true };
@@ -45,13 +47,9 @@ static int answer_from(struct nfs3_op *op, struct export_tree *in,
 	if (err < 0 && err != -EAGAIN)
 		return err;
 	r->attr.has = err == 0;
-	r->attr.fsid = in->fs->fsid;
+	r->attr.fsid = opts->fsid;
 	node->fs->ops->handle(node, &handle);
-	if (in == op->exp)
-		export_fh_make_for(op->nfs->exports, in, &op->opts, &handle,
-				   &r->fh);
-	else
-		export_fh_make(op->nfs->exports, in, &handle, &r->fh);
+	export_fh_make(op->nfs->exports, in, opts, &handle, &r->fh);
 	return 0;
 }
 
@@ -59,8 +57,11 @@ static int answer_from(struct nfs3_op *op, struct export_tree *in,
  * not be entered.  That waits for it: -EAGAIN on a poller. */
 static int enter_child(struct rpc_call *call, struct nfs3_lookup_res *r)
 {
+	const struct sockaddr *peer = rpc_call_peer(call);
+	bool any_port = call->msg->xprt->any_port;
 	struct nfs3_op *op = nfs3_op(call);
 	struct vfs_handle dir;
+	struct export_opts opts;
 	struct vfs_node *root;
 	struct export_tree *in;
 	int err = -EAGAIN;
@@ -68,18 +69,21 @@ static int enter_child(struct rpc_call *call, struct nfs3_lookup_res *r)
 	if (call->may_wait) {
 		op->ops->handle(op->vfs.node, &dir);
 		err = export_enter(op->nfs->exports, op->exp,
-				   op->opts.crossmnt, &op->child, &dir,
-				   rpc_call_peer(call),
-				   call->msg->xprt->any_port, &in);
+				   op->opts.crossmnt, &op->child, &dir, peer,
+				   any_port, &in);
 	}
 	free(op->child.path);
 	if (err == -EXDEV)
-		return answer_from(op, op->exp, op->vfs.out, r);
+		return answer_from(op, op->exp, &op->opts, op->vfs.out, r);
 	if (err < 0)
 		return err;
-	err = in->fs->ops->root(in->fs, &root);
+	err = export_rule_for(op->nfs->exports, in, peer, any_port, &opts);
+	if (err == 0)
+		err = in->fs->ops->root(in->fs, &root);
+	else
+		err = -EREMCHG;		/* it went meanwhile */
 	if (err == 0) {
-		err = answer_from(op, in, root, r);
+		err = answer_from(op, in, &opts, root, r);
 		vfs_node_put(root);
 	}
 	export_put(in);
@@ -123,7 +127,7 @@ static int look_above(struct rpc_call *call, struct nfs3_lookup_res *r)
 	open.open.fs = in->fs;
 	err = in->fs->ops->open_handle(&open);
 	if (err == 0) {
-		err = answer_from(op, in, open.out, r);
+		err = answer_from(op, in, &opts, open.out, r);
 		vfs_node_put(open.out);
 	}
 	export_put(in);
@@ -181,7 +185,7 @@ NFS3_STEP(lookup)
 	if (!op->vfs.out)		/* answered already */
 		return 0;
 	r->attr.has = true;
-	r->attr.fsid = op->exp->fs->fsid;
+	r->attr.fsid = op->opts.fsid;
 	nfs3_make_fh(op, op->vfs.out, &r->fh);
 	vfs_node_put(op->vfs.out);
 	return 0;

@@ -41,7 +41,7 @@ static int make(struct nfs3_op *op, vfs_op_fn *fn, struct nfs3_create_res *r)
 	if (err < 0 || !op->vfs.out)
 		return err;
 	r->attr.has = true;
-	r->attr.fsid = op->exp->fs->fsid;
+	r->attr.fsid = op->opts.fsid;
 	nfs3_make_fh(op, op->vfs.out, &r->fh);
 	vfs_node_put(op->vfs.out);
 	return 0;

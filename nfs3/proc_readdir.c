@@ -30,16 +30,15 @@ static size_t entry_size(const struct vfs_dirent *d)
 static void put_plus(struct nfs3_list *l, const struct vfs_dirent *d)
 {
 	struct nfs3_op *op = container_of(l, struct nfs3_op, list);
-	struct export_tree *exp = op->exp;
 	struct nfs3_fh fh;
 
 	xdr_put_bool(&l->out, d->has_attr);
 	if (d->has_attr)
-		nfs3_put_fattr(&l->out, &d->attr, exp->fs->fsid);
+		nfs3_put_fattr(&l->out, &d->attr, op->opts.fsid);
 	xdr_put_bool(&l->out, d->has_handle);
 	if (d->has_handle) {
-		export_fh_make_for(op->nfs->exports, exp, &op->opts,
-				   &d->handle, &fh);
+		export_fh_make(op->nfs->exports, op->exp, &op->opts, &d->handle,
+			       &fh);
 		xdr_put_opaque(&l->out, fh.data, fh.len);
 	}
 }

@@ -341,7 +341,7 @@ static void root_of(struct export_tree *e, void *arg)
 
 	must(e->fs->ops->root(e->fs, &node), "root");
 	e->fs->ops->handle(node, &handle);
-	export_fh_make(r->table, e, &handle, r->fh);
+	export_fh_make(r->table, e, &(struct export_opts){ 0 }, &handle, r->fh);
 	vfs_node_put(node);
 }
 

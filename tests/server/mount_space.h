@@ -1,20 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * mount_space - a mount name space of the test's own: as root, or by a user
- * name space.
- */
+/* mount_space - a server, and libnfs as its client, in the name space of
+ * tests/server/mount_base.h. */
 #ifndef GANNET_TESTS_SERVER_MOUNT_SPACE_H
 #define GANNET_TESTS_SERVER_MOUNT_SPACE_H
 
+#include "tests/server/mount_base.h"
 #include "tests/server/nfs_client.h"
 
-/* A private tmpfs. */
-extern char space_base[];
-/* "a/b" below "e" there, the directory that is exported. */
-const char *space_at(const char *path);
-
-/* main() of such a test.  It is skipped where nothing may be mounted. */
-int space_run_tests(void);
 /* Starts the server and its client, with @top as the root of the export "e". */
 void space_serve(const struct harness_config *config);
 /* The handle, kept over a restart of the server and the client. */

@@ -201,7 +201,7 @@ static uint32_t id_of(const char *path, const char *addr)
 
 	ck_assert_int_eq(export_find_path(table, path, (struct sockaddr *)&ss,
 					  false, &e, &opts, &rest), 0);
-	export_fh_make_for(table, e, &opts, &root, &fh);
+	export_fh_make(table, e, &opts, &root, &fh);
 	export_put(e);
 	ck_assert_int_eq(export_fh_parse(table, fh.data, fh.len, &id, &h), 0);
 	return id;

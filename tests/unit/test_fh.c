@@ -28,6 +28,13 @@ static struct vfs_handle handle(uint32_t len)
 	return h;
 }
 
+/* For a client whose rule has no fsid=. */
+static void make_fh(const struct export_tree *e, const struct vfs_handle *h,
+		    struct nfs3_fh *fh)
+{
+	export_fh_make(table, e, &(struct export_opts){ 0 }, h, fh);
+}
+
 static int parse_fh(const struct nfs3_fh *fh, uint32_t len)
 {
 	struct vfs_handle h;
@@ -45,7 +52,7 @@ TEST(a_filehandle_is_read_as_it_was_made)
 		struct nfs3_fh fh;
 		uint32_t id;
 
-		export_fh_make(table, &an_export, &h, &fh);
+		make_fh(&an_export, &h, &fh);
 		ck_assert_uint_le(fh.len, NFS3_FHSIZE);
 		ck_assert_uint_eq(fh.len % 4, 0);
 		ck_assert_int_eq(export_fh_parse(table, fh.data, fh.len, &id,
@@ -62,7 +69,7 @@ TEST(every_changed_bit_is_refused)
 	uint64_t count = stats_sum_by_name("fh_forged");
 	struct nfs3_fh fh;
 
-	export_fh_make(table, &an_export, &h, &fh);
+	make_fh(&an_export, &h, &fh);
 	for (uint32_t bit = 0; bit < fh.len * 8; bit++) {
 		fh.data[bit / 8] ^= (uint8_t)(1 << bit % 8);
 		ck_assert_int_eq(parse_fh(&fh, fh.len), -EBADMSG);
@@ -78,7 +85,7 @@ TEST(every_other_length_is_refused)
 	struct vfs_handle h = handle(20);
 	struct nfs3_fh fh;
 
-	export_fh_make(table, &an_export, &h, &fh);
+	make_fh(&an_export, &h, &fh);
 	for (uint32_t len = 0; len <= NFS3_FHSIZE; len++)
 		ck_assert_int_eq(parse_fh(&fh, len),
 				 len == fh.len ? 0 : -EBADMSG);
@@ -92,8 +99,8 @@ TEST(handles_do_not_move_between_exports)
 	struct vfs_handle h = handle(12);
 	struct nfs3_fh a, b;
 
-	export_fh_make(table, &an_export, &h, &a);
-	export_fh_make(table, &other, &h, &b);
+	make_fh(&an_export, &h, &a);
+	make_fh(&other, &h, &b);
 	memcpy(a.data + 4, b.data + 4, 4);
 	ck_assert_int_eq(parse_fh(&a, a.len), -EBADMSG);
 	memcpy(a.data + a.len - 8, b.data + b.len - 8, 8);
@@ -106,7 +113,7 @@ TEST(another_server_without_the_key_refuses)
 	struct vfs_handle h = handle(12);
 	struct nfs3_fh fh;
 
-	export_fh_make(table, &an_export, &h, &fh);
+	make_fh(&an_export, &h, &fh);
 	table_end();
 	table_begin();
 	ck_assert_int_eq(parse_fh(&fh, fh.len), -EBADMSG);
@@ -163,10 +170,10 @@ TEST(servers_of_a_tree_with_a_key_take_each_others_handles)
 	struct vfs_handle h = handle(20);
 	struct nfs3_fh here, there;
 
-	export_fh_make(table, share(shared_key), &h, &here);
+	make_fh(share(shared_key), &h, &here);
 	table_end();
 	table_begin();
-	export_fh_make(table, share(shared_key), &h, &there);
+	make_fh(share(shared_key), &h, &there);
 	ck_assert_uint_eq(here.len, there.len);
 	ck_assert_int_eq(memcmp(here.data, there.data, here.len), 0);
 	ck_assert_int_eq(parse_fh(&here, here.len), 0);
@@ -177,7 +184,7 @@ TEST(every_changed_bit_of_a_handle_of_a_tree_is_refused)
 	struct vfs_handle h = handle(13);
 	struct nfs3_fh fh;
 
-	export_fh_make(table, share(shared_key), &h, &fh);
+	make_fh(share(shared_key), &h, &fh);
 	for (uint32_t bit = 0; bit < fh.len * 8; bit++) {
 		bool in_id = bit / 8 >= 4 && bit / 8 < 8;
 
@@ -195,7 +202,7 @@ TEST(another_key_of_the_tree_refuses_handles_of_the_old_one)
 	struct vfs_handle h = handle(13);
 	struct nfs3_fh fh;
 
-	export_fh_make(table, share(shared_key), &h, &fh);
+	make_fh(share(shared_key), &h, &fh);
 	share(other_key);
 	ck_assert_int_eq(parse_fh(&fh, fh.len), -EBADMSG);
 	share(NULL);
@@ -210,7 +217,7 @@ TEST(a_key_of_a_tree_makes_handles_of_that_tree_alone)
 	struct nfs3_fh fh;
 	struct export_tree forged = { .fs = e->fs, .id = export_at("/b")->id };
 
-	export_fh_make(table, &forged, &h, &fh);
+	make_fh(&forged, &h, &fh);
 	ck_assert_int_eq(parse_fh(&fh, fh.len), -EBADMSG);
 }
 
@@ -220,7 +227,7 @@ TEST(a_handle_of_a_tree_that_is_not_mounted_yet_is_one_for_later)
 	struct vfs_handle h = handle(13);
 	struct nfs3_fh fh;
 
-	export_fh_make(table, share(shared_key), &h, &fh);
+	make_fh(share(shared_key), &h, &fh);
 	table_end();
 	table_begin();
 	late = mem_vfs_ops;

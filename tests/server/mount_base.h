@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * mount_base - a mount name space of the test's own: as root, or by a user
+ * name space.
+ */
+#ifndef GANNET_TESTS_SERVER_MOUNT_BASE_H
+#define GANNET_TESTS_SERVER_MOUNT_BASE_H
+
+/* A private tmpfs. */
+extern char space_base[];
+/* "a/b" below "e" there, the directory that is exported. */
+const char *space_at(const char *path);
+
+/* main() of such a test.  It is skipped where nothing may be mounted. */
+int space_run_tests(void);
+
+#endif

@@ -93,6 +93,29 @@ static int leave_by_link(struct way *w, const char *text)
 	return WALK_MOVES;
 }
 
+/* A link leads to the directory above the export's root.  The export's path
+ * tells which that is, as a link with that text would. */
+static int leave_upwards(struct way *w)
+{
+	char *above = strdup(w->to->exp->path);
+	size_t len, dots = 2;
+	int err;
+
+	while (above && dots > 0) {
+		if (dots == 2)
+			*strrchr(above, '/') = '\0';
+		if (!*above)
+			strcpy(above, "/");
+		w->left += strspn(w->left, "/");
+		len = strcspn(w->left, "/");
+		dots = len <= 2 && strspn(w->left, ".") == len ? len : 0;
+		w->left += dots;
+	}
+	err = above ? leave_by_link(w, above) : -ENOMEM;
+	free(above);
+	return err;
+}
+
 /* A link's @text comes before what is left.  An absolute one is a path of the
  * server. */
 static int enter_link(struct way *w, const char *text)
@@ -263,12 +286,11 @@ static int walk_name(struct way *w, struct vfs_name name)
 	int err;
 
 	err = vfs_name_check(name.s, name.len);
-	/* The client's own ".." of the root is the root; a link's would be a
-	 * directory outside of the export. */
-	if (err == 0 && up && to->links && w->node == w->root)
-		err = -EACCES;
 	if (err < 0)
 		return err;
+	/* The client's own ".." of the root is the root. */
+	if (up && to->links && w->node == w->root)
+		return leave_upwards(w);
 	err = w->node->fs->ops->lookup(&op);
 	if (err < 0)
 		return err;

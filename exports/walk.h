@@ -4,7 +4,7 @@
  *
  * The export that the path lies in, then one look-up a component from the
  * export's root, as the caller: so it leads nowhere that LOOKUP would refuse.
- * Symbolic links are followed as far as they stay in the export.
+ * Symbolic links are followed as far as they stay in exports.
  *
  * The way may lead through several exports, each of which has workers of its
  * own.  So a walk stops where it comes to the next one, and goes on there.

@@ -232,11 +232,13 @@ TEST(symbolic_links_are_followed)
 	ck_assert(nfs_same_fh(got, sub));
 }
 
-TEST(no_symbolic_link_leads_out_of_the_export)
+TEST(no_symbolic_link_leads_out_of_the_exports)
 {
 	static const struct { const char *text; int status; } to[] = {
 		{ "..", MNT3ERR_ACCES },
-		{ "../mem/dir", MNT3ERR_ACCES },
+		{ "../closed", MNT3ERR_ACCES },
+		{ "../memory", MNT3ERR_ACCES },
+		{ "../..", MNT3ERR_ACCES },
 		{ "dir/../..", MNT3ERR_ACCES },
 		{ "/", MNT3ERR_ACCES },
 		{ "/closed", MNT3ERR_ACCES },
@@ -246,7 +248,7 @@ TEST(no_symbolic_link_leads_out_of_the_export)
 		{ "none", MNT3ERR_NOENT },
 		{ "file", MNT3ERR_NOTDIR },
 		{ "file/..", MNT3ERR_NOTDIR },
-		{ "l11", MNT3ERR_NOTDIR },	/* itself */
+		{ "l13", MNT3ERR_NOTDIR },	/* itself */
 	};
 	char name[8], path[16];
 
@@ -274,13 +276,27 @@ TEST(a_symbolic_link_leads_into_another_export)
 	nfs_make_link(top, "out", "/everyone");
 	nfs_make_link(top, "outer", "out/");
 	nfs_make_link(top, "ring", "/everyone/../mem/ring");
+	nfs_make_link(top, "aside", "../everyone");
+	nfs_make_link(dir, "aside", ".././../.././everyone/");
+	nfs_make_link(top, "back", "../mem/dir");
+	nfs_make_link(top, "circle", "../mem/circle");
 	ck_assert_int_eq(mnt("/mem/out"), MNT3_OK);
 	ck_assert(nfs_same_fh(got, other));
 	ck_assert_int_eq(mnt("/mem/outer/."), MNT3_OK);
 	ck_assert(nfs_same_fh(got, other));
 	ck_assert_int_eq(mnt("/mem/out/none"), MNT3ERR_NOENT);
 	ck_assert_int_eq(mnt("/mem/out/.."), MNT3ERR_ACCES);
-	ck_assert_int_eq(mnt("/mem/ring"), MNT3ERR_ACCES);
+	ck_assert_int_eq(mnt("/mem/ring"), MNT3ERR_NOTDIR);
+	ck_assert_int_eq(mnt("/mem/aside"), MNT3_OK);
+	ck_assert(nfs_same_fh(got, other));
+	ck_assert_int_eq(mnt("/mem/dir/aside"), MNT3_OK);
+	ck_assert(nfs_same_fh(got, other));
+	ck_assert_int_eq(mnt("/mem/aside/none"), MNT3ERR_NOENT);
+	ck_assert_int_eq(mnt("/mem/back"), MNT3_OK);
+	ck_assert(nfs_same_fh(got, dir));
+	ck_assert_int_eq(mnt("/mem/out/../mem/dir"), MNT3_OK);
+	ck_assert(nfs_same_fh(got, dir));
+	ck_assert_int_eq(mnt("/mem/circle"), MNT3ERR_NOTDIR);
 	free(other.data.data_val);
 }
 

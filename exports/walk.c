@@ -256,6 +256,14 @@ static int come_to_child(struct way *w, struct vfs_node *covered)
 	return to->left ? WALK_MOVES : -ENOMEM;
 }
 
+/* Ends the way so far.  The walk takes its path from the start. */
+static void start_over(struct walk *w)
+{
+	export_caller_put(&w->cred);
+	export_put(w->exp);
+	w->exp = NULL;
+}
+
 /* Opens w->at, in the share for that. */
 static int open_child(const struct walk_client *c, struct walk *w)
 {
@@ -265,14 +273,19 @@ static int open_child(const struct walk_client *c, struct walk *w)
 	if (err == 0)
 		err = cross(c, w, true);
 	forget_child(w);
-	if (err == 0) {
+	if (err == 0 || err == -EREMCHG) {
 		vfs_node_put(w->covered);
 		w->covered = NULL;
 	}
+	if (err == -EREMCHG && w->links++ < LINKS_MAX) {
+		/* Since the walk came something was mounted or unmounted. */
+		free(w->left);
+		w->left = NULL;
+		start_over(w);
+		return WALK_MOVES;
+	}
 	if (err == 0 || err == -EXDEV)
 		return WALK_MOVES;
-	/* The client asks again, also where something else is mounted since
-	 * the walk came. */
 	return err == -EAGAIN || err == -EREMCHG ? -ETIMEDOUT : err;
 }
 
@@ -354,7 +367,7 @@ int walk_to(const struct walk_client *c, struct xdr_view path, struct walk *w,
 	bool left;
 	int err;
 
-	if (!w->exp) {			/* a link led out of the one before */
+	if (!w->exp) {			/* start_over() */
 		err = walk_begin(c, path, w);
 		return err < 0 ? err : WALK_MOVES;
 	}
@@ -374,11 +387,8 @@ int walk_to(const struct walk_client *c, struct xdr_view path, struct walk *w,
 	else
 		vfs_node_put(way.node);
 	leave_export(w);
-	if (left) {
-		export_caller_put(&w->cred);
-		export_put(w->exp);
-		w->exp = NULL;
-	}
+	if (left)
+		start_over(w);
 	return err;
 }
 

@@ -36,7 +36,7 @@ struct walk {
 	struct vfs_cred	    cred;	/* with exp; counted */
 	uint32_t	    rest;	/* in the path: what is below the export
 					 * that walk_begin() found */
-	unsigned	    links;	/* followed */
+	unsigned	    links;	/* followed, and times it began again */
 	char		   *path;	/* owned: the whole path, instead of the
 					 * client's, since a link led out of
 					 * the export to it */
@@ -64,8 +64,9 @@ int walk_begin(const struct walk_client *c, struct xdr_view path,
 	       struct walk *w);
 /*
  * Goes on to the directory at the end of @path; *@out is counted.  Workers
- * only.  0; WALK_MOVES: it is to go on with other workers, by the same call; or
- * -errno.
+ * only.  0; WALK_MOVES: it is to go on with other workers, by the same call;
+ * -ETIMEDOUT: a file system or a name service does not answer, come again; or
+ * another -errno.
  */
 #define WALK_MOVES	1
 int walk_to(const struct walk_client *c, struct xdr_view path, struct walk *w,

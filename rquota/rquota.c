@@ -17,6 +17,10 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "lib/stats.h"
+
+STAT(rquota_put_off, "quota calls left unanswered, which clients send again");
+
 struct rquota {
 	struct rpc_program   prog;
 	struct export_table *exports;	/* borrowed */
@@ -128,6 +132,12 @@ static int end_quota(struct rpc_call *call, int err)
 	struct rquota_res *r = rpc_res(call);
 
 	walk_end(rpc_state(call));
+	/* Which quota it is, or the caller's groups, are not known now.  There
+	 * is no status for that; quota(1) asks again when it hears nothing. */
+	if (err == -ETIMEDOUT) {
+		stat_inc(rquota_put_off);
+		return -ECANCELED;
+	}
 	r->now = time(NULL);
 	r->status = rquota_status(err);
 	call->failed = r->status != Q_OK;

@@ -60,6 +60,7 @@ enum rquota_end rquota_call(const struct rquota_caller *caller,
 {
 	struct sockaddr_in to = { .sin_family = AF_INET };
 	const struct timeval minute = { 60, 0 };
+	const struct timeval again = { caller->again_s, 0 };
 	struct rquota_what q = *question;
 	struct rquota_caller as = *caller;
 	int sock = RPC_ANYSOCK;
@@ -69,7 +70,8 @@ enum rquota_end rquota_call(const struct rquota_caller *caller,
 
 	to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
 	to.sin_port = htons(as.port);
-	c = as.udp ? clntudp_create(&to, PROGRAM, q.vers, minute, &sock) :
+	c = as.udp ? clntudp_create(&to, PROGRAM, q.vers, as.again_s ? again :
+				     minute, &sock) :
 		     clnttcp_create(&to, PROGRAM, q.vers, &sock, 0, 0);
 	if (!c)
 		return RQUOTA_FAILED;

@@ -11,6 +11,7 @@
 struct rquota_caller {
 	uint16_t port;			/* of 127.0.0.1 */
 	bool	 udp;
+	unsigned again_s;		/* over UDP; 0: it is sent once */
 	bool	 anonymous;		/* AUTH_NONE */
 	uid_t	 uid;
 	gid_t	 gid, gids[2];

@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <netinet/in.h>
 
+#include "exports/export_priv.h"
+#include "lib/stats.h"
 #include "rquota/proc.h"
 #include "tests/server/fault_vfs.h"
 #include "tests/server/nfs_client.h"
@@ -212,6 +214,33 @@ TEST(a_path_of_more_than_1024_bytes_is_garbage)
 	path[0] = '/';
 	path[1025] = '\0';
 	ck_assert_int_eq(call(&q), RQUOTA_GARBAGE);
+}
+
+static int tells_late(uint32_t uid, uint32_t **gids, uint32_t *n)
+{
+	static bool told;
+
+	if (!told) {
+		told = true;
+		return -1;
+	}
+	*n = 1;
+	*gids = malloc(sizeof(**gids));
+	**gids = 502;
+	return 1;
+}
+
+TEST(a_call_has_no_answer_while_its_callers_groups_are_not_known)
+{
+	uint64_t before = stats_sum_by_name("rquota_put_off");
+
+	srv.exports->resolver.groups = tells_late;
+	srv.exports->resolver.quiet_s = 0;
+	harness_publish(&srv, "/mem 127.0.0.1(rw,insecure,manage_gids)\n");
+	caller.udp = true;
+	caller.again_s = 1;
+	ck_assert_uint_eq(of("/mem", RQUOTA_GROUP, 502), Q_OK);
+	ck_assert_uint_eq(stats_sum_by_name("rquota_put_off"), before + 1);
 }
 
 /* quota(1) has no privileges on the client. */

@@ -15,7 +15,7 @@ all_packages=("${short_packages[@]}" clang libclang-rt-dev xz-utils valgrind
 	tshark debhelper lintian mmdebstrap prometheus bpftrace chromium
 	python3-prometheus-client spin "${ceph_packages[@]}")
 short_phases=(packages scripts main lab)
-all_phases=(packages scripts main crash model soak callgrind bench lab ceph
+all_phases=(packages scripts main crash soak model callgrind bench lab ceph
 	asan tsan fuzz distribution debian)
 # A client of TCP, and one of RDMA, which do what an application does.
 short_lab='@(tcp|rxe) @(exerciser|git)'
@@ -61,9 +61,11 @@ count_results()
 # A subshell has none, so times can't write to a pipe.
 count_cpu()
 {
-	times > "$work/logs/times"
+	local file=$work/logs/times-$BASHPID
+	times > "$file"
 	cpu=$(awk 'NR == 2 { gsub(/[ms]/, " ")
-		print int(60 * ($1 + $3) + $2 + $4) }' "$work/logs/times")
+		print int(60 * ($1 + $3) + $2 + $4) }' "$file")
+	rm "$file"
 }
 
 # phase NAME: the function of that name; what it runs talks to a log.
@@ -76,6 +78,33 @@ phase()
 	count_cpu; used=$((cpu - used))
 	printf '== %-12s %4d s, %4d s of processors, %d passed\n' "$name" \
 		$((SECONDS - start)) "$used" $((passed - before))
+}
+
+# begin PHASE: runs it beside the next one, with time that nobody else needs;
+# its turn comes in the list, and finish() prints what it said.  It may build
+# nothing in a tree of the other's.
+declare -A begun=()
+begin()
+{
+	(
+		renice -n 19 "$BASHPID" >/dev/null
+		passed=0 failed=0 skipped=0
+		phase "$1" > "$work/logs/$1.said" 2>&1
+		echo "$passed $failed $skipped" > "$work/logs/$1.counts"
+	) &
+	begun[$1]=$!
+}
+
+# finish PHASE
+finish()
+{
+	local p=0 f=1 s=0
+	wait "${begun[$1]}"
+	cat "$work/logs/$1.said"
+	read -r p f s < "$work/logs/$1.counts"
+	passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
+	rm "$work/logs/$1".{said,counts}
+	unset "begun[$1]"
 }
 
 # logged COMMAND...: what it printed is shown when it fails.
@@ -328,7 +357,7 @@ long_result()
 # for; two of these programs run at a time, the last one alone.
 crash()
 {
-	local name operations=${GANNET_LOCKS_OPERATIONS:-100000}
+	local name first operations=${GANNET_LOCKS_OPERATIONS:-100000}
 	logged in_tree main check TESTS= ||
 		{ fail "main builds"; return; }
 	{
@@ -338,12 +367,13 @@ crash()
 			GANNET_CRASH_CUTS="${GANNET_CRASH_CUTS:-20}" \
 			GANNET_CRASH_DEATHS="${GANNET_CRASH_DEATHS:-10}"
 	} &
+	first=$!
 	{
 		long_run tests/crash/test_locks \
 			GANNET_CRASH_KILLS="${GANNET_CRASH_KILLS:-60}" \
 			GANNET_LOCKS_OPERATIONS="$operations"
 	} &
-	wait
+	wait "$first" $!
 	# Alone: its clients reset connections and come back.  Where the machine
 	# stands still, a new connection is heard of before the old one's end.
 	long_run tests/server/test_dup_soak \
@@ -413,13 +443,13 @@ mutate()
 }
 
 # The module for CephFS, in clusters of its own, some at a time, since most of
-# the time is spent waiting.  All tests but mounts, which is suite with more
-# clients.
+# the time is spent waiting; the lists take about the same time.  All tests but
+# mounts, which is suite with more clients.
 ceph()
 {
-	local n lists=('suite model servers addresses'
-		procedures 'several faults'
-		'own loss listing waits grace failover names quickstart')
+	local n pids=() lists=('procedures names listing addresses'
+		'several grace loss' 'suite failover model'
+		'faults servers own waits quickstart')
 	install_missing "${ceph_packages[@]}"
 	# One after the other: side by side they would make files twice.
 	for n in all check ceph-tests; do
@@ -429,8 +459,9 @@ ceph()
 	for n in "${!lists[@]}"; do
 		# shellcheck disable=SC2086 # a name is a word
 		ceph_tests "$work/logs/ceph-$n" ${lists[n]} &
+		pids+=($!)
 	done
-	wait
+	wait "${pids[@]}"
 	for n in "${!lists[@]}"; do ceph_result "$work/logs/ceph-$n"; done
 }
 
@@ -459,9 +490,10 @@ ceph_result()
 	esac
 }
 
-# Tests that run others in several ways do it in one then.
+# Tests that run others in several ways do it in one then; "threads": with the
+# calls in which threads meet.
 asan() { GANNET_TESTS_ONCE=1 built_and_checked asan; }
-tsan() { GANNET_TESTS_ONCE=1 built_and_checked tsan; }
+tsan() { GANNET_TESTS_ONCE=threads built_and_checked tsan; }
 
 # ahead PHASE...: builds what they run with time that nobody else needs, and
 # tries what time does not matter to: fuzzers, distcheck, packages.  A phase
@@ -473,6 +505,7 @@ ahead()
 	for name; do
 		case $name in
 		asan | tsan) in_tree "$name" -j1 check TESTS= ;;
+		ceph) in_tree main -j1 ceph-tests ;;
 		fuzz) in_tree fuzz -j1 fuzzers && run_fuzzers &&
 			touch "$work/logs/fuzzed-ahead" ;;
 		distribution) distcheck &&
@@ -491,6 +524,25 @@ covered()
 	a stock kernel's mounts over TCP and RDMA.  './quickstart test all' has
 	crashes, models, sanitizers, fuzzing, CephFS and packages besides.
 	END
+}
+
+# beside PHASE LATER...: what begins with PHASE, of the phases after it.
+beside()
+{
+	local phase_log=$work/logs/beside.log name=$1; shift
+	case $name in
+	# The lab's emulator leaves most of a processor to others, and CephFS
+	# waits.
+	lab) ahead "$@" > "$work/logs/ahead.log" 2>&1 & ;;
+	ceph) ;;
+	# Half of a soak is rest, and the models measure nothing.
+	soak)
+		case " $* " in
+		*' model '*)
+			! logged in_tree main check TESTS= || begin model ;;
+		esac ;;
+	*) wait ;;
+	esac
 }
 
 # run_test [all | PHASE...]
@@ -512,13 +564,11 @@ run_test()
 	rm -f "$work"/logs/{*-ahead,debian.status}
 	for name; do
 		shift
-		# The lab's emulator leaves most of a processor to others.
-		case $name in
-		lab) ahead "$@" > "$work/logs/ahead.log" 2>&1 & ;;
-		esac
+		if [ -n "${begun[$name]-}" ]; then finish "$name"; continue; fi
+		beside "$name" "$@"
 		phase "$name"
-		wait
 	done
+	wait
 	[ -z "$short" ] || covered
 	echo "$passed passed, $failed failed, $skipped skipped"
 	[ "$failed" = 0 ]

@@ -123,6 +123,22 @@ found=$(grep -nE '\<sleep +[0-9.]+' tests/*.sh tests/server/*.sh |
 [ -z "$found" ] || fail "sleeps in tests; see tests/soon.sh:
 $found"
 
+# The tests that builds with a sanitizer leave out are of the kind that
+# tests/Makefile.inc says.
+# left_out LIST PATTERN FILE-SUFFIX WHY
+left_out()
+{
+	there=$(awk -v list="$1" '$1 == list && $2 == "+=" { on = 1 } on
+		!/\\$/ { on = 0 }' tests/*.inc | grep -oE 'tests/[^ ]+')
+	[ -n "$there" ] || fail "tests/*.inc: nothing is in $1"
+	for f in $there; do
+		! grep -qE "$2" "$f$3" || fail "$f: in $1, but it $4"
+	done
+}
+left_out source_tests '[-]-foreground|[o]wn_gannetd|[s]erving\.sh' '' \
+	'runs what a sanitizer would watch'
+left_out one_thread_tests 'pthread|crew' .c 'has threads'
+
 # A profile or a backtrace tells static functions apart by their names.
 # shellcheck disable=SC2086 # several words
 for name in $(grep -roE '^static [a-z_0-9 ]+[ *][a-z_0-9]+\(' --include='*.c' \

@@ -7,9 +7,11 @@ status=0
 # one process: ThreadSanitizer takes that for a race with the call's reading.
 TSAN_OPTIONS="$TSAN_OPTIONS intercept_send=0"
 export TSAN_OPTIONS
-for how in "" ,crc ,fpdu=136 ,fpdu=136,crc ,fpdu=1448 ,fpdu=1448,crc \
-	   ,fpdu=64772 ,fpdu=64772,crc ,rtr=write ,rtr=read,crc ,rev=1 \
-	   ,rev=1,crc; do
+hows=',crc ,fpdu=136 ,fpdu=136,crc ,fpdu=1448 ,fpdu=1448,crc ,fpdu=64772
+	,fpdu=64772,crc ,rtr=write ,rtr=read,crc ,rev=1 ,rev=1,crc'
+# A sanitizer has seen the steps of all then.
+[ -z "${GANNET_TESTS_ONCE-}" ] || hows=',fpdu=136,crc ,rtr=write ,rev=1'
+for how in '' $hows; do
 	"$pair" "iwarp$how" 127.0.0.1 >/dev/null 2>iwarp_pair.log && continue
 	echo "iwarp$how failed:"
 	cat iwarp_pair.log

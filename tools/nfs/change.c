@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* change - mkdir and rm. */
+/* change - mkdir, touch, chmod and rm. */
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -69,6 +70,82 @@ int tool_mkdir(const char *url, const struct tool_options *o)
 	err = o->parents ? make_parents(&t) : make_one(&t, false);
 	tool_close(&t);
 	return err;
+}
+
+/* ---- touch and chmod */
+
+/* A file that is made meanwhile is as good. */
+static int touch_one(struct tool *t)
+{
+	struct tool_object at;
+	struct nfsc_op op;
+	int err = tool_find(t, &at, true, true);
+
+	if (err != TOOL_OK)
+		return err;
+	op = (struct nfsc_op){ .kind = NFS_OP_CREATE, .fh = at.parent,
+			       .name = at.name, .mode = new_mode() & 0666,
+			       .guarded = true };
+	if (at.fh.len == 0 && session_do(t->s, &op) == 0 &&
+	    op.status == NFS_EXIST)
+		return TOOL_OK;
+	if (at.fh.len > 0) {
+		op = (struct nfsc_op){ .kind = NFS_OP_TOUCH, .fh = at.fh };
+		session_do(t->s, &op);
+	}
+	if (op.err < 0 || op.status != 0)
+		return tool_complain(t->text, op.err, op.status);
+	return TOOL_OK;
+}
+
+int tool_touch(const char *url, const struct tool_options *o)
+{
+	struct tool t;
+	int err = tool_open(&t, url, o);
+
+	if (err != TOOL_OK)
+		return err;
+	err = touch_one(&t);
+	tool_close(&t);
+	return err;
+}
+
+static int chmod_one(const char *url, uint32_t mode,
+		    const struct tool_options *o)
+{
+	struct tool_object obj;
+	struct nfsc_op op;
+	struct tool t;
+	int err = tool_open(&t, url, o);
+
+	if (err != TOOL_OK)
+		return err;
+	err = tool_find(&t, &obj, true, false);
+	op = (struct nfsc_op){ .kind = NFS_OP_SET, .fh = obj.fh, .mode = mode,
+			       .no_mtime = true };
+	if (err == TOOL_OK && (session_do(t.s, &op) < 0 || op.status != 0))
+		err = tool_complain(url, op.err, op.status);
+	tool_close(&t);
+	return err;
+}
+
+int tool_chmod(int n, char *const args[], const struct tool_options *o)
+{
+	char *end;
+	unsigned long mode = strtoul(args[0], &end, 8);
+	int err, worst = TOOL_OK;
+
+	if (args[0][strspn(args[0], "01234567")] || end == args[0] ||
+	    mode > 07777) {
+		fprintf(stderr, "gannet-nfs: chmod %s: expected an octal mode, "
+			"0 to 7777\n", args[0]);
+		return TOOL_USAGE;
+	}
+	for (int i = 1; i < n; i++) {
+		err = chmod_one(args[i], (uint32_t)mode, o);
+		worst = err > worst ? err : worst;
+	}
+	return worst;
 }
 
 /* ---- rm */

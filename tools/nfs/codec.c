@@ -31,6 +31,8 @@ static const enum nfs3_procnum procedures[NFS_NOPS] = {
 	[NFS_OP_FSSTAT] = NFSPROC3_FSSTAT,
 	[NFS_OP_ACCESS] = NFSPROC3_ACCESS,
 	[NFS_OP_RENAME] = NFSPROC3_RENAME,
+	[NFS_OP_LINK] = NFSPROC3_LINK,
+	[NFS_OP_TOUCH] = NFSPROC3_SETATTR,
 };
 
 uint32_t nfsc_procedure(enum nfsc_kind kind)
@@ -41,14 +43,17 @@ uint32_t nfsc_procedure(enum nfsc_kind kind)
 /* The attributes that the operation sets. */
 static struct vfs_setattr attributes(const struct nfsc_op *op)
 {
-	bool mode = op->kind != NFS_OP_EMPTY && op->kind != NFS_OP_SYMLINK;
+	bool now = op->kind == NFS_OP_TOUCH;
+	bool mode = op->kind != NFS_OP_EMPTY && op->kind != NFS_OP_SYMLINK &&
+		    !now;
 	bool size = op->kind == NFS_OP_EMPTY ||
 		    (op->kind == NFS_OP_CREATE && !op->guarded);
 	bool mtime = op->kind == NFS_OP_SET && !op->no_mtime;
 
 	return (struct vfs_setattr){
 		.set = (mode ? VFS_SET_MODE : 0) | (size ? VFS_SET_SIZE : 0) |
-		       (mtime ? VFS_SET_MTIME : 0),
+		       (mtime ? VFS_SET_MTIME : 0) |
+		       (now ? VFS_SET_ATIME_NOW | VFS_SET_MTIME_NOW : 0),
 		.mode = op->mode, .mtime = op->mtime,
 	};
 }
@@ -84,8 +89,14 @@ void nfsc_put_args(struct xdr_out *x, const struct nfsc_op *op)
 						    op->into.len };
 		a.rename.to.name = xdr_text(op->target);
 		break;
+	case NFS_OP_LINK:
+		a.link.link.fh = (struct xdr_view){ op->into.data,
+						    op->into.len };
+		a.link.link.name = xdr_text(op->target);
+		break;
 	case NFS_OP_EMPTY:
 	case NFS_OP_SET:
+	case NFS_OP_TOUCH:
 		a.setattr.attr = attributes(op);
 		break;
 	case NFS_OP_READ:
@@ -223,6 +234,7 @@ static int take_results(struct xdr_in *x, struct nfsc_op *op,
 		return 0;
 	case NFS_OP_EMPTY:
 	case NFS_OP_SET:
+	case NFS_OP_TOUCH:
 	case NFS_OP_REMOVE:
 	case NFS_OP_RMDIR:
 		set_after(op, &r->wcc.wcc);

@@ -47,33 +47,10 @@ static void time_text(const struct timespec *t, char out[40])
 	strftime(out + n + 10, 30 - n, " %z", &tm);
 }
 
-/* As ls -h and df -h have it: at most three digits, rounded up. */
-static void put_human(FILE *f, uint64_t n)
-{
-	unsigned tenths, i = 0;
-	uint64_t unit = 1;
-
-	if (n < 1024) {
-		fprintf(f, "%12u ", (unsigned)n);
-		return;
-	}
-	do {
-		unit <<= 10;
-		i++;
-		tenths = (unsigned)((n % unit * 10 + unit - 1) / unit);
-		tenths += (unsigned)MIN(n / unit, 1024u) * 10;
-	} while (tenths > 10230);
-	if (tenths < 100)
-		fprintf(f, "%9u.%u%c ", tenths / 10, tenths % 10,
-			" KMGTPE"[i]);
-	else
-		fprintf(f, "%11u%c ", (tenths + 9) / 10, " KMGTPE"[i]);
-}
-
 static void put_lengthy(FILE *f, const struct nfs3_attr *attr, bool human)
 {
 	const struct vfs_attr *a = &attr->attr;
-	char mode[11], when[40];
+	char mode[11], when[40], size[24];
 
 	if (!attr->has) {
 		fprintf(f, "?????????? %42s", "");
@@ -83,13 +60,15 @@ static void put_lengthy(FILE *f, const struct nfs3_attr *attr, bool human)
 	time_text(&a->mtime, when);
 	when[16] = '\0';
 	fprintf(f, "%s %3u %-6u %-6u ", mode, a->nlink, a->uid, a->gid);
-	if (a->type == VFS_CHR || a->type == VFS_BLK)
-		fprintf(f, "%7u,%4u ", a->rdev_major, a->rdev_minor);
-	else if (human)
-		put_human(f, a->size);
+	if (human)
+		tool_human(a->size, size);
 	else
-		fprintf(f, "%12llu ", (unsigned long long)a->size);
-	fprintf(f, "%s ", when);
+		snprintf(size, sizeof(size), "%llu",
+			 (unsigned long long)a->size);
+	if (a->type == VFS_CHR || a->type == VFS_BLK)
+		snprintf(size, sizeof(size), "%u,%4u", a->rdev_major,
+			 a->rdev_minor);
+	fprintf(f, "%12s %s ", size, when);
 }
 
 static void put_target(struct tool *t, const struct nfsc_entry *e)

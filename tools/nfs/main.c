@@ -21,7 +21,7 @@ enum {
 	OPT_TIME, OPT_WARMUP, OPT_STABLE, OPT_VERIFY, OPT_DISCARD,
 	OPT_SERVER_PID, OPT_MEMORY, OPT_HELP, OPT_HUMAN, OPT_DEPTH,
 	OPT_DIRECTORY, OPT_MAXDEPTH, OPT_MINDEPTH, OPT_CONTINUE,
-	OPT_DRY_RUN, OPT_EXCLUDE,
+	OPT_DRY_RUN, OPT_EXCLUDE, OPT_SYMBOLIC, OPT_SUMMARY,
 	MANY = 1 << 20,		/* arguments */
 };
 
@@ -42,6 +42,8 @@ static const struct option options[] = {
 	{ "progress", no_argument, NULL, OPT_PROGRESS },
 	{ "recursive", no_argument, NULL, OPT_RECURSIVE },
 	{ "force", no_argument, NULL, 'f' },
+	{ "symbolic", no_argument, NULL, OPT_SYMBOLIC },
+	{ "summarize", no_argument, NULL, OPT_SUMMARY },
 	{ "preserve", no_argument, NULL, OPT_PRESERVE },
 	{ "continue", no_argument, NULL, OPT_CONTINUE },
 	{ "dry-run", no_argument, NULL, OPT_DRY_RUN },
@@ -93,7 +95,8 @@ static int put_command(int n, char *const args[], const struct tool_options *o)
  * letters of options mean what its letters say (R, -r is recursive; M, -p makes
  * parents; K, -p keeps modes and times; H, -h is human-readable; D, -d is the
  * directory itself); without them they are --retries, --progress, --help and
- * --depth.  With J it prints JSON.
+ * --depth.  With J it prints JSON, with F it has -f, with L -s is symbolic,
+ * and with S it is a summary.
  */
 static const struct command {
 	const char *name;
@@ -111,12 +114,17 @@ static const struct command {
 	{ "cat", 1, 1, cat, "", NULL },
 	{ "exports", 1, 1, tool_exports, "", NULL },
 	{ "mkdir", 1, MANY, tool_mkdir, "M", NULL },
-	{ "rm", 1, MANY, tool_rm, "R", NULL },
+	{ "touch", 1, MANY, tool_touch, "", NULL },
+	{ "chmod", 2, MANY, NULL, "", tool_chmod },
+	{ "mv", 2, MANY, NULL, "F", tool_mv },
+	{ "ln", 2, MANY, NULL, "L", tool_ln },
+	{ "du", 1, 1, tool_du, "HS", NULL },
+	{ "rm", 1, MANY, tool_rm, "RF", NULL },
 	{ "mount-check", 1, 1, tool_mount_check, "", NULL },
 	{ "doctor", 1, 1, tool_doctor, "J", NULL },
 	{ "get", 1, 2, NULL, "", get_command },
 	{ "put", 2, 2, NULL, "", put_command },
-	{ "cp", 2, MANY, NULL, "RK", tool_cp },
+	{ "cp", 2, MANY, NULL, "RKF", tool_cp },
 	{ "bench", 1, MANY, NULL, "J", tool_bench },
 	{ "certify", 1, 1, tool_certify, "J", NULL },
 };
@@ -311,7 +319,7 @@ static int take_exclude(struct tool_options *o, const char *glob)
 	return TOOL_OK;
 }
 
-/* The command's own meaning of -r, -p, -h and -d. */
+/* The command's own meaning of -r, -p, -h, -d and -s. */
 static int own_meaning(const struct command *c, int option)
 {
 	const char *letters = c ? c->letters : "";
@@ -325,6 +333,8 @@ static int own_meaning(const struct command *c, int option)
 		return strchr(letters, 'H') ? OPT_HUMAN : OPT_HELP;
 	if (option == 'd')
 		return strchr(letters, 'D') ? OPT_DIRECTORY : OPT_DEPTH;
+	if (option == 's')
+		return strchr(letters, 'S') ? OPT_SUMMARY : OPT_SYMBOLIC;
 	return option;
 }
 
@@ -374,6 +384,8 @@ static bool *flag_of(struct tool_options *o, int option)
 	case OPT_HUMAN:		return &o->human;
 	case OPT_DIRECTORY:	return &o->itself;
 	case 'f':		return &o->force;
+	case OPT_SYMBOLIC:	return &o->symbolic;
+	case OPT_SUMMARY:	return &o->summary;
 	case OPT_RECURSIVE:	return &o->recursive;
 	case OPT_PARENTS:	return &o->parents;
 	case OPT_PRESERVE:	return &o->preserve;
@@ -434,6 +446,12 @@ static const char *pointless(const struct parsed *p)
 
 	if (p->o.json && !strchr(letters, 'J'))
 		return "--json";
+	if (p->o.force && !strchr(letters, 'F'))
+		return "--force";
+	if (p->o.symbolic && !strchr(letters, 'L'))
+		return "-s";
+	if (p->o.summary && !strchr(letters, 'S'))
+		return "--summarize";
 	if (strchr(letters, 'K'))
 		return NULL;
 	return p->o.dry_run ? "--dry-run" : p->o.resume ? "--continue" :
@@ -480,7 +498,7 @@ int main(int argc, char *argv[])
 	nfsc_config_user(&p.o.config);
 	lengthen_dashes(argc, argv);
 	p.command = named_command(argc, argv);
-	snprintf(letters, sizeof(letters), "al1fm:b:i:Pu:g:t:pqvhr%sd%s",
+	snprintf(letters, sizeof(letters), "al1fsm:b:i:Pu:g:t:pqvhr%sd%s",
 		 own_meaning(p.command, 'r') == OPT_RECURSIVE ? "" : ":",
 		 own_meaning(p.command, 'd') == OPT_DIRECTORY ? "" : ":");
 	while ((option = getopt_long(argc, argv, letters, options,

@@ -52,6 +52,8 @@ enum nfsc_kind {
 	NFS_OP_MKDIR, NFS_OP_SYMLINK, NFS_OP_REMOVE, NFS_OP_RMDIR,
 	NFS_OP_FSSTAT, NFS_OP_ACCESS,
 	NFS_OP_RENAME,			/* to the name target, in into */
+	NFS_OP_LINK,			/* the same, a name more */
+	NFS_OP_TOUCH,			/* SETATTR of both times to now */
 	NFS_NOPS,
 };
 
@@ -60,7 +62,7 @@ struct nfsc_op {
 	/* The arguments that the kind has. */
 	struct nfs3_fh fh;
 	const char   *name;		/* of what is in the directory fh */
-	const char   *target;		/* SYMLINK, RENAME */
+	const char   *target;		/* SYMLINK, RENAME, LINK */
 	struct nfs3_fh into;
 	uint32_t      mode;		/* MKDIR, SET, CREATE, which is */
 	bool	      guarded;		/* GUARDED, else UNCHECKED and empty */

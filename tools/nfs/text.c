@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* text - strings of a server, as a terminal can show them. */
+/* text - strings of a server, as a terminal can show them, and sizes. */
 #include <string.h>
 
 #include "tools/nfs/tool.h"
+#include "lib/util.h"
 
 size_t text_utf8_len(const uint8_t *s, size_t left)
 {
@@ -39,4 +40,26 @@ void tool_put_bytes(FILE *f, const char *name, size_t len)
 void tool_put_name(FILE *f, const char *name)
 {
 	tool_put_bytes(f, name, strlen(name));
+}
+
+void tool_human(uint64_t n, char out[24])
+{
+	unsigned tenths, i = 0;
+	uint64_t unit = 1;
+
+	if (n < 1024) {
+		snprintf(out, 24, "%u", (unsigned)n);
+		return;
+	}
+	do {
+		unit <<= 10;
+		i++;
+		tenths = (unsigned)((n % unit * 10 + unit - 1) / unit);
+		tenths += (unsigned)MIN(n / unit, 1024u) * 10;
+	} while (tenths > 10230);
+	if (tenths < 100)
+		snprintf(out, 24, "%u.%u%c", tenths / 10, tenths % 10,
+			 " KMGTPE"[i]);
+	else
+		snprintf(out, 24, "%u%c", (tenths + 9) / 10, " KMGTPE"[i]);
 }

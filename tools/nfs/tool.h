@@ -51,6 +51,8 @@ struct tool_options {
 	bool	 parents;	/* mkdir -p */
 	bool	 preserve;	/* cp -p */
 	bool	 resume;	/* cp --continue */
+	bool	 symbolic;	/* ln -s */
+	bool	 summary;	/* du -s: of the whole alone */
 	bool	 dry_run;	/* cp: name what it would copy */
 	const char *exclude[EXCLUDES_MAX];	/* cp: patterns, then NULLs */
 	bool	 json;		/* of the commands that have it */
@@ -220,6 +222,13 @@ int tool_tree(const char *url, const struct tool_options *o);
 int tool_search(const char *url, const struct tool_options *o);
 int tool_mkdir(const char *url, const struct tool_options *o);
 int tool_rm(const char *url, const struct tool_options *o);
+int tool_touch(const char *url, const struct tool_options *o);
+/* A mode, and files. */
+int tool_chmod(int n, char *const args[], const struct tool_options *o);
+int tool_du(const char *url, const struct tool_options *o);
+/* The last argument is where to, or the directory that it goes into. */
+int tool_mv(int n, char *const args[], const struct tool_options *o);
+int tool_ln(int n, char *const args[], const struct tool_options *o);
 /* One MKDIR, into @op; returns op->err. */
 int tool_make_dir(struct tool *t, const struct nfs3_fh *dir, const char *name,
 		  uint32_t mode, struct nfsc_op *op);
@@ -269,6 +278,8 @@ void progress_begin(struct tool *t, const char *name, uint64_t total);
 /* So many bytes are there already. */
 void progress_skip(struct tool *t, uint64_t bytes);
 void progress_end(struct tool *t, int err);
+/* "1.5K", as ls -h and df -h have it: at most three digits, rounded up. */
+void tool_human(uint64_t n, char out[24]);
 /* "1.5 GiB" */
 const char *progress_size(double bytes, char out[16]);
 

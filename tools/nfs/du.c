@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* du - what a tree takes on the server. */
+#include <errno.h>
+#include <search.h>
+#include <stdlib.h>
+
+#include "tools/nfs/tool.h"
+
+enum { LEVELS_MAX = 258 };	/* as many as a walk has, and one above */
+
+/* A file with several names, which counts once. */
+struct counted {
+	uint64_t fsid, fileid;
+};
+
+struct du {
+	struct walk w;
+	uint64_t used[LEVELS_MAX];	/* of the directories on the way */
+	void	*counted;		/* of tsearch(3) */
+	bool	 left_out;		/* there was no memory to count it */
+};
+
+static int counted_cmp(const void *a, const void *b)
+{
+	const struct counted *x = a, *y = b;
+
+	if (x->fsid != y->fsid)
+		return x->fsid < y->fsid ? -1 : 1;
+	return x->fileid < y->fileid ? -1 : x->fileid > y->fileid;
+}
+
+/* Bytes of a file, at the first of its names. */
+static uint64_t count_once(struct du *d, const struct nfs3_attr *attr)
+{
+	struct counted *c, *const *found;
+
+	if (attr->attr.nlink < 2)
+		return attr->attr.used;
+	c = malloc(sizeof(*c));
+	if (c)
+		*c = (struct counted){ attr->fsid, attr->attr.fileid };
+	found = c ? tsearch(c, &d->counted, counted_cmp) : NULL;
+	if (!found) {
+		d->left_out = true;
+		free(c);
+	} else if (*found != c) {
+		free(c);
+		return 0;
+	}
+	return attr->attr.used;
+}
+
+static void put_used(const struct du *d, const struct walk_at *at,
+		     uint64_t used)
+{
+	const struct tool_options *o = d->w.t->o;
+	char text[24];
+
+	if (o->human)
+		tool_human(used, text);
+	else
+		snprintf(text, sizeof(text), "%llu",
+			 (unsigned long long)(used + 1023) / 1024);
+	fprintf(o->out, "%s\t", text);
+	walk_put_path(o->out, at);
+	putc('\n', o->out);
+}
+
+static int add_up(struct walk *w, struct walk_at *at, enum walk_step step)
+{
+	struct du *d = (struct du *)w;
+	uint64_t *own = &d->used[at->depth + 1];
+
+	if (step == WALK_ENTER) {
+		*own = at->attr.attr.used;
+		return TOOL_OK;
+	}
+	if (step == WALK_FILE)
+		*own = count_once(d, &at->attr);
+	d->used[at->depth] += *own;
+	if (at->depth == 0 || (step == WALK_LEAVE && !w->t->o->summary))
+		put_used(d, at, *own);
+	return TOOL_OK;
+}
+
+int tool_du(const char *url, const struct tool_options *given)
+{
+	struct tool_options o = *given;
+	struct du d = { .w.visit = add_up };
+	struct tool_object obj;
+	struct tool t;
+	int err;
+
+	o.all = true;
+	err = tool_open(&t, url, &o);
+	if (err != TOOL_OK)
+		return err;
+	d.w.t = &t;
+	err = tool_find(&t, &obj, true, false);
+	if (err == TOOL_OK)
+		err = tool_walk(&d.w, &obj, t.url.path);
+	if (d.left_out && err == TOOL_OK)
+		err = tool_complain(url, -ENOMEM, 0);
+	tdestroy(d.counted, free);
+	tool_close(&t);
+	return err;
+}

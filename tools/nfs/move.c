@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* move - mv and ln: a file gets a name on the same server. */
+#include <string.h>
+#include <strings.h>
+
+#include "tools/nfs/tool.h"
+
+static bool is_same_server(const struct nfsc_url *a, const struct nfsc_url *b)
+{
+	return strcasecmp(a->host, b->host) == 0 && a->port == b->port &&
+	       a->transport == b->transport;
+}
+
+/* Where the new name goes: below @to if that is a directory, under the name of
+ * what gets it; else it is what @to names. */
+static int find_target(struct tool *t, const char *name, struct tool_object *at)
+{
+	int err = tool_find(t, at, true, true);
+
+	if (err != TOOL_OK)
+		return err;
+	if (at->fh.len > 0 && at->attr.attr.type == VFS_DIR) {
+		at->parent = at->fh;
+		snprintf(at->name, sizeof(at->name), "%s", name);
+	} else if (t->o->into) {
+		return tool_complain(t->text, 0, at->fh.len > 0 ?
+				     NFS_NOTDIR : NFS_NOENT);
+	}
+	/* The server has let a file itself be mounted. */
+	return at->parent.len == 0 ? tool_complain(t->text, 0, NFS_EXIST) :
+	       TOOL_OK;
+}
+
+/* A LINK or RENAME that was answered, and whose answer was lost, is sent again
+ * and finds that it is done. */
+static int give_name(struct tool *t, struct nfsc_op *op,
+		     const struct tool_object *from)
+{
+	uint32_t done = op->kind == NFS_OP_LINK ? NFS_EXIST : NFS_NOENT;
+	struct tool_object now = { .fh.len = 0 };
+
+	if (session_do(t->s, op) == 0 && op->status == done &&
+	    tool_lookup(t, &op->into, op->target, &now) == TOOL_OK &&
+	    now.fh.len > 0 && now.attr.fsid == from->attr.fsid &&
+	    now.attr.attr.fileid == from->attr.attr.fileid)
+		return TOOL_OK;
+	if (op->err < 0 || op->status != 0)
+		return tool_complain(t->text, op->err, op->status);
+	return TOOL_OK;
+}
+
+static int rename_from(struct tool *to, const char *url)
+{
+	struct tool_object dir, from, at;
+	struct nfsc_op op;
+	struct tool t;
+	int err = tool_open_above(&t, url, to->o, &dir);
+
+	if (err != TOOL_OK)
+		return err;
+	err = tool_lookup(&t, &dir.fh, dir.name, &from);
+	if (err == TOOL_OK && from.fh.len == 0)
+		err = tool_complain(url, 0, NFS_NOENT);
+	if (err == TOOL_OK)
+		err = find_target(to, dir.name, &at);
+	if (err == TOOL_OK) {
+		op = (struct nfsc_op){
+			.kind = NFS_OP_RENAME, .fh = dir.fh, .name = dir.name,
+			.into = at.parent, .target = at.name };
+		err = give_name(&t, &op, &from);
+	}
+	tool_close(&t);
+	return err;
+}
+
+static int link_from(struct tool *to, const char *url)
+{
+	struct tool_object from, at;
+	struct nfsc_op op;
+	struct tool t;
+	int err = tool_open(&t, url, to->o);
+
+	if (err != TOOL_OK)
+		return err;
+	err = tool_find(&t, &from, false, false);
+	if (err == TOOL_OK)
+		err = find_target(to, from.name, &at);
+	if (err == TOOL_OK) {
+		op = (struct nfsc_op){
+			.kind = NFS_OP_LINK, .fh = from.fh,
+			.into = at.parent, .target = at.name };
+		err = give_name(&t, &op, &from);
+	}
+	tool_close(&t);
+	return err;
+}
+
+/* A symbolic link: its text is any path, and need not lead anywhere. */
+static int link_to(struct tool *to, const char *text)
+{
+	const char *slash = strrchr(text, '/');
+	struct tool_object at;
+	struct nfsc_op op;
+	int err = find_target(to, slash ? slash + 1 : text, &at);
+
+	if (err != TOOL_OK)
+		return err;
+	op = (struct nfsc_op){ .kind = NFS_OP_SYMLINK, .fh = at.parent,
+			       .name = at.name, .target = text };
+	if (session_do(to->s, &op) < 0 || op.status != 0)
+		return tool_complain(to->text, op.err, op.status);
+	return TOOL_OK;
+}
+
+/* All of @args but the last, which is where to. */
+static int name_each(int n, char *const args[], const struct tool_options *o,
+		     int (*name)(struct tool *to, const char *from))
+{
+	struct tool to, from;
+	int err, worst;
+
+	worst = tool_parse(&to, args[n - 1], o);
+	for (int i = 0; i < n - 1 && !o->symbolic && worst == TOOL_OK; i++) {
+		worst = tool_parse(&from, args[i], o);
+		if (worst == TOOL_OK && !is_same_server(&from.url, &to.url)) {
+			fprintf(stderr, "gannet-nfs: %s: not on the server of "
+				"%s\n", args[i], args[n - 1]);
+			worst = TOOL_USAGE;
+		}
+	}
+	if (worst == TOOL_OK)
+		worst = tool_connect(&to);
+	if (worst != TOOL_OK)
+		return worst;
+	for (int i = 0; i < n - 1; i++) {
+		err = name(&to, args[i]);
+		worst = err > worst ? err : worst;
+	}
+	tool_close(&to);
+	return worst;
+}
+
+int tool_mv(int n, char *const args[], const struct tool_options *given)
+{
+	struct tool_options o = *given;
+
+	o.into = n > 2;
+	return name_each(n, args, &o, rename_from);
+}
+
+int tool_ln(int n, char *const args[], const struct tool_options *given)
+{
+	struct tool_options o = *given;
+
+	o.into = n > 2;
+	return name_each(n, args, &o, o.symbolic ? link_to : link_from);
+}

@@ -93,22 +93,22 @@ static bool drop_host(struct nlm *nlm, struct nlm_host *h, uint32_t state)
 	return true;
 }
 
-/* Under nlm->lock: the host has sent a LOCK in @state, which came at @ns. */
-static void hear_state(struct nlm *nlm, struct nlm_host *h, uint32_t state,
+/* Under nlm->lock: the host has sent a LOCK in @state, which came at @ns.
+ * True: its state went backwards, and what it had before has ended. */
+static bool hear_state(struct nlm *nlm, struct nlm_host *h, uint32_t state,
 		       uint64_t ns)
 {
-	bool is_back = is_newer(known_state(h), state);
-
 	/* A LOCK of before the notice says nothing about it. */
-	if (h->doubt && ns > h->doubt_ns) {
+	bool settles = h->doubt && ns > h->doubt_ns;
+	bool is_back = settles && is_newer(known_state(h), state);
+
+	if (settles)
 		h->doubt = 0;
-		if (is_back) {
-			h->state = state;
-			end_host(nlm, h, state);
-		}
-	}
-	if (is_newer(state, h->state))
+	if (is_back || is_newer(state, h->state))
 		h->state = state;
+	if (is_back)
+		end_host(nlm, h, state);
+	return is_back;
 }
 
 void nlm_hear_state(struct rpc_call *call)
@@ -117,12 +117,20 @@ void nlm_hear_state(struct rpc_call *call)
 	const struct nlm_who who = nlm_who_of(call);
 	struct nlm *nlm = nlm_op(call)->nlm;
 	struct nlm_host *h = NULL;
+	bool ended = false;
 
 	if (!a->state)
 		return;
 	mutex_lock(&nlm->lock);
+	/* A LOCK of before its host's end does not say how the host is now. */
 	while ((h = nlm_host_next(&nlm->table, &who, h)))
-		hear_state(nlm, h, a->state, rpc_call_started(call));
+		if (!nlm_is_outlived(call, h))
+			ended |= hear_state(nlm, h, a->state,
+					    rpc_call_started(call));
+	/* Others of before can be under way at an address of ours that the host
+	 * is new to. */
+	if (ended)
+		nlm_table_ended(&nlm->table, &who, a->state);
 	mutex_unlock(&nlm->lock);
 }
 

@@ -320,6 +320,45 @@ TEST(a_newer_restart_settles_the_doubt)
 	ck_assert_uint_eq(nlmc_share(&two, 3, 3), NLM4_DENIED);
 }
 
+/* Before 1, which is the state of those that wait. */
+#define OLDER	((uint32_t)-3)
+
+static pthread_t older;
+
+static void *lock_in_older_state(void *status)
+{
+	const struct nlm_process p = { "new0", 8, 4, IPPROTO_UDP, nlmr.file };
+
+	*(uint32_t *)status = nlmc_lock(&p, (struct nlm_bytes){ 60, 1, true },
+					false);
+	return NULL;
+}
+
+static uint32_t older_status;
+
+static void go_back(void)
+{
+	nlmc_restarted("new0", OLDER);
+	nlmc_state = OLDER;
+	pthread_create(&older, NULL, lock_in_older_state, &older_status);
+	EVENTUALLY(stats_sum_by_name("nlm_restarts") == 1);
+}
+
+/* It has waited at an address that its host is new to. */
+TEST(a_lock_that_waited_while_its_host_went_back_is_not_granted)
+{
+	nlmc_state = 1;
+	lock_at_second();
+	ck_assert_uint_eq(lock_behind(go_back), NLM4_DENIED_GRACE_PERIOD);
+	pthread_join(older, NULL);
+	ck_assert_uint_eq(older_status, NLM4_GRANTED);
+	/* Nor is it taken for the host's newest state. */
+	nlmc_restarted("new0", OLDER + 2);
+	two = (struct nlm_process){ "c2", 2, 4, IPPROTO_TCP, nlmr.file };
+	EVENTUALLY(nlmc_lock(&two, (struct nlm_bytes){ 60, 1, true }, false) ==
+		   NLM4_GRANTED);
+}
+
 static void tell_state_1(void)
 {
 	nlmc_restarted("new0", 1);

@@ -222,6 +222,7 @@ static void list_asking(struct rpc_call *call)
 
 	mutex_lock(&op->nlm->await_lock);
 	cds_list_add_tail(&op->awaiting, &op->nlm->asks);
+	op->nlm->datagrams += call->msg->xprt->datagram;
 	mutex_unlock(&op->nlm->await_lock);
 }
 
@@ -231,19 +232,34 @@ static void end_asking(struct rpc_call *call)
 
 	mutex_lock(&op->nlm->await_lock);
 	cds_list_del(&op->awaiting);
+	op->nlm->datagrams -= call->msg->xprt->datagram;
 	mutex_unlock(&op->nlm->await_lock);
 	atomic_fetch_sub(&op->nlm->asking, 1);
 }
 
+/* Sent again, a datagram would begin to wait anew: a monitor that is slow, and
+ * answers, would be left before it does each time.  But those of hosts that
+ * nobody has seen must leave places of UDP to other calls. */
+static bool may_wait_on(struct rpc_call *call)
+{
+	struct nlm *nlm = nlm_op(call)->nlm;
+	const struct nlm_config *c = &nlm->config;
+	bool few;
+
+	if (!call->msg->xprt->datagram || clock_ns() >=
+	    rpc_call_started(call) + c->asking_ms * NS_PER_MS)
+		return false;
+	mutex_lock(&nlm->await_lock);
+	few = nlm->datagrams <= c->max_asking / 4;
+	mutex_unlock(&nlm->await_lock);
+	return few;
+}
+
 static bool cancel_asking(struct rpc_call *call)
 {
-	const struct nlm_config *c = &nlm_op(call)->nlm->config;
-	const struct nlm_monitor *m = &c->monitor;
+	const struct nlm_monitor *m = &nlm_op(call)->nlm->config.monitor;
 
-	/* Sent again, a datagram would begin to wait anew: a monitor that is
-	 * slow, and answers, would be left before it does each time. */
-	if (call->msg->xprt->datagram && clock_ns() <
-	    rpc_call_started(call) + c->asking_ms * NS_PER_MS)
+	if (may_wait_on(call))
 		return false;
 	if (!m->forget || !m->forget(m->nsm, call))
 		return false;

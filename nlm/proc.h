@@ -39,6 +39,7 @@ struct nlm {
 						 * to call-backs */
 	struct cds_list_head	 asks;		/* calls that wait for the
 						 * status monitor */
+	unsigned		 datagrams;	/* of those, by UDP */
 	bool			 ending;	/* none is waited for */
 };
 

@@ -145,13 +145,12 @@ TEST(a_datagram_waits_for_a_status_monitor_that_is_slow)
 	close(nlmr.fd);
 }
 
-TEST(a_datagram_does_not_wait_for_a_status_monitor_that_hangs)
+/* A datagram that waits is given up, and comes again. */
+static void check_given_up(void)
 {
-	struct nlm *nlm = srv.nlm->ctx;
 	uint32_t status = ~0u;
 	pthread_t thread;
 
-	nlm->config.asking_ms = 1;
 	nlmc_resend_ms = 50;
 	pthread_create(&thread, NULL, lock_by_datagram, &status);
 	EVENTUALLY(count_asked() == 1);
@@ -162,6 +161,26 @@ TEST(a_datagram_does_not_wait_for_a_status_monitor_that_hangs)
 	pthread_join(thread, NULL);
 	ck_assert_uint_eq(status, NLM4_GRANTED);
 	close(nlmr.fd);
+}
+
+TEST(a_datagram_does_not_wait_for_a_status_monitor_that_hangs)
+{
+	struct nlm *nlm = srv.nlm->ctx;
+
+	nlm->config.asking_ms = 1;
+	check_given_up();
+}
+
+TEST(datagrams_that_wait_for_the_status_monitor_leave_places_to_other_calls)
+{
+	struct nlm *nlm = srv.nlm->ctx;
+
+	nlm->config.asking_ms = 600 * 1000;
+	/* As if another one waited. */
+	mutex_lock(&nlm->await_lock);
+	nlm->datagrams += ROOM / 4;
+	mutex_unlock(&nlm->await_lock);
+	check_given_up();
 }
 
 TEST(locks_that_wait_for_the_monitor_are_to_come_again_when_the_server_ends)

@@ -154,8 +154,8 @@ void nsm_hosts_tidy(struct nsm_hosts *h, struct nsm_host *host);
 /* room.c */
 /* Makes room for the host, and puts it on the list; or -errno as
  * nsm_hosts_add().  @listed: it was on the list of the last server, which can
- * be of a version without bounds for networks; it must be told of our start in
- * any case. */
+ * have had larger bounds, or fewer; it must be told of our start in any
+ * case. */
 int nsm_room_take(struct nsm_hosts *h, struct nsm_host *host, bool listed);
 /* The host leaves the list, and is freed. */
 void nsm_hosts_drop(struct nsm_hosts *h, struct nsm_host *host);
@@ -178,8 +178,8 @@ struct nsm_head {
 /* Writes the file.  Marks as saved are not touched. */
 void nsm_hosts_print(const struct nsm_hosts *h, const struct nsm_head *head,
 		     FILE *out);
-/* Adds the hosts that @text names, however many a network has; returns the
- * number of malformed lines.  Changes @text. */
+/* Adds the hosts that @text names, however many they are; returns the number of
+ * malformed lines.  Changes @text. */
 unsigned nsm_hosts_parse(struct nsm_hosts *h, char *text,
 			 struct nsm_head *head);
 

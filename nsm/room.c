@@ -180,24 +180,24 @@ static bool make_addr_room(struct nsm_hosts *h, const struct sockaddr *addr)
 }
 
 /* The host is counted already. */
-static int make_rooms(struct nsm_hosts *h, const struct nsm_host *host,
-		      bool listed)
+static int make_rooms(struct nsm_hosts *h, const struct nsm_host *host)
 {
 	struct nsm_group *network = host->in[NSM_OF_NETWORK].of;
 	struct nsm_group *site = host->in[NSM_OF_SITE].of;
 
 	if (!make_addr_room(h, nsm_addr(host)) ||
-	    (!listed &&
-	     (!make_group_room(h, network, network_share(h->max)) ||
-	      !make_group_room(h, site, site_share(h->max)))))
+	    !make_group_room(h, network, network_share(h->max)) ||
+	    !make_group_room(h, site, site_share(h->max)))
 		return -EDQUOT;
 	return make_group_room(h, &h->all, h->max) ? 0 : -ENOSPC;
 }
 
 int nsm_room_take(struct nsm_hosts *h, struct nsm_host *host, bool listed)
 {
-	int err = join_groups(h, host) ? make_rooms(h, host, listed) : -ENOMEM;
+	int err = join_groups(h, host) ? 0 : -ENOMEM;
 
+	if (!err && !listed)
+		err = make_rooms(h, host);
 	if (err) {
 		leave_groups(h, host);
 		return err;

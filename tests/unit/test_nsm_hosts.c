@@ -145,6 +145,32 @@ TEST(a_list_that_had_no_bounds_for_networks_is_read_whole)
 	ck_assert_int_eq(add("c9", "192.0.2.1", &host), 0);
 }
 
+/* Nor does a host that could not be told make room for others of the list. */
+TEST(a_list_of_larger_bounds_is_read_whole)
+{
+	static const char lists[][512] = {
+		"state 3\nboot 0f-1\n"
+		"host 192.0.2.1 c1\nhost 192.0.2.1 c2\nhost 192.0.2.1 c3\n"
+		"tell 192.0.2.1 c4\nhost 192.0.2.1 c5\n",
+		"state 3\nboot 0f-1\n"
+		"tell 192.0.2.1 c1\nhost 192.0.2.2 c1\nhost 192.0.2.3 c1\n"
+		"host 192.0.2.4 c1\nhost 192.0.2.5 c1\nhost 192.0.2.6 c1\n"
+		"host 192.0.2.7 c1\nhost 192.0.2.8 c1\nhost 192.0.2.9 c1\n"
+		"host 192.0.2.10 c1\n",
+	};
+	struct nsm_host *host;
+
+	for (unsigned i = 0; i < ARRAY_SIZE(lists); i++) {
+		ck_assert_uint_eq(parse(lists[i], strlen(lists[i])), 0);
+		ck_assert_str_eq(print(), lists[i]);
+	}
+	/* Hosts that come later have the bounds, and can still take the places
+	 * of those that could not be told. */
+	ck_assert_int_eq(add("c2", "192.0.2.11", &host), 0);
+	host->monitored = true;
+	ck_assert_int_eq(add("c3", "192.0.2.11", &host), -ENOSPC);
+}
+
 TEST(text_that_was_cut_off_keeps_its_whole_lines)
 {
 	unsigned lines, n;

@@ -27,6 +27,7 @@ struct nsm_waiter {
 	nsm_done_fn	*done;		/* NULL: nobody waits any more */
 	void		*arg;
 	uint64_t	 until;		/* ms; 0: rpc.statd was not busy yet */
+	uint32_t	 state;		/* of ours, that the host is told */
 };
 
 struct nsm {

@@ -55,6 +55,9 @@ static void was_told(void *arg, int err, struct xdr_in *results)
 			pause = MIN(host->tries, NSM_AT_ONCE - 1);
 		tell_after(n, host, pause);
 		host->tries++;
+	} else if (w->state != n->head.state) {
+		/* We "crashed" meanwhile. */
+		nsm_hosts_tell_at(&n->hosts, host, 0, NSM_AT_ONCE);
 	} else {
 		stat_inc(nsm_told);
 		host->untold = false;
@@ -84,7 +87,8 @@ static void tell_host(struct nsm *n, struct nsm_host *host)
 	tell_after(n, host, 0);
 	if (!w)
 		return;
-	*w = (struct nsm_waiter){ .nsm = n, .host = host };
+	*w = (struct nsm_waiter){ .nsm = n, .host = host,
+				  .state = call.state };
 	xdr_out_init(&x, args, sizeof(args));
 	sm_put_notify(&x, &call);
 	if (rpc_client_call(n->config.client, &to, args, xdr_out_len(&x),

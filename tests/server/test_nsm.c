@@ -180,6 +180,7 @@ static void answer(int fd, uint32_t xid, const struct sockaddr_in *to,
 }
 
 static struct sockaddr_in news_from;
+static uint32_t news_xid;
 
 /*
  * Takes the SM_NOTIFY for the host; its rpcbind tells the port until then.  The
@@ -199,6 +200,7 @@ static bool take_news(int ms, struct sm_args *a, bool answers)
 		if (p[1].revents) {
 			ck_assert_uint_eq(h.proc, SM_NOTIFY);
 			ck_assert(sm_get_notify(&x, a));
+			news_xid = h.xid;
 			if (answers)
 				answer(host, h.xid, &news_from, false, 0);
 			return true;
@@ -498,6 +500,21 @@ TEST(a_simulated_crash_tells_all_hosts)
 	ck_assert_uint_eq(nsm_state(nsm), state + 2);
 	ck_assert(take_news(WAIT_MS, &a, true));
 	ck_assert_uint_eq(a.state, state + 2);
+}
+
+TEST(a_crash_while_a_host_is_told_of_the_one_before_is_told_too)
+{
+	struct sm_args a;
+
+	ck_assert_int_eq(monitor("c1", "127.0.0.1"), 0);
+	nsm_tell(nsm);
+	call("127.0.0.1", SM_SIMU_CRASH, NULL);
+	ck_assert(take_news(WAIT_MS, &a, false));
+	call("127.0.0.1", SM_SIMU_CRASH, NULL);
+	answer(host, news_xid, &news_from, false, 0);
+	while (take_news(WAIT_MS, &a, true) && a.state != nsm_state(nsm))
+		;
+	ck_assert_uint_eq(a.state, nsm_state(nsm));
 }
 
 /* ---- beside rpc.statd */

@@ -54,16 +54,26 @@ static bool may_be_user(uid_t uid)
 	return uid == 0 || uid == geteuid();
 }
 
-/* 0, -ECONNREFUSED, or -EPERM: that user listens, *@wrong. */
-static int check_listener(uint16_t port, bool (*trusts)(uid_t uid),
-			  uid_t *wrong)
+/* The users who may listen where rpcbind has a program, and what is said of
+ * others. */
+struct listener {
+	bool (*trusts)(uid_t uid);
+	const struct stat_counter *wrong;
+	const char *text;
+};
+
+static int check_listener(uint16_t port, const struct listener *l)
 {
 	const struct rpc_client_to to = nsm_to_loopback(port, 0, 0, 0);
+	uid_t uid;
 
-	switch (rpc_listener_check(IPPROTO_TCP, &to.addr, trusts, wrong)) {
+	switch (rpc_listener_check(IPPROTO_TCP, &to.addr, l->trusts, &uid)) {
 	case RPC_LISTENER_TRUSTED:
 		return 0;
 	case RPC_LISTENER_WRONG:
+		stats_add(l->wrong, 1);
+		log_limited(LOG_LEVEL_WARN, "user %u listens at port %u, which "
+			    "rpcbind has for %s", (unsigned)uid, port, l->text);
 		return -EPERM;
 	default:
 		return -ECONNREFUSED;
@@ -72,31 +82,23 @@ static int check_listener(uint16_t port, bool (*trusts)(uid_t uid),
 
 int nsm_statd_check(uint16_t port)
 {
-	uid_t wrong;
-	int err = check_listener(port, may_be_statd, &wrong);
+	static const struct listener statd = {
+		may_be_statd, &stat_nsm_statd_false, "the status monitor: that "
+		"is not rpc.statd, so it is ignored",
+	};
 
-	if (err != -EPERM)
-		return err;
-	stat_inc(nsm_statd_false);
-	log_limited(LOG_LEVEL_WARN, "user %u listens at port %u, which rpcbind "
-		    "has for the status monitor: that is not rpc.statd, so it "
-		    "is ignored", (unsigned)wrong, port);
-	return err;
+	return check_listener(port, &statd);
 }
 
 int nsm_user_check(uint16_t port)
 {
-	uid_t wrong;
-	int err = check_listener(port, may_be_user, &wrong);
+	static const struct listener user = {
+		may_be_user, &stat_nsm_user_false, "this machine's lock "
+		"manager: that is not the kernel's, so it is not told that a "
+		"host has restarted",
+	};
 
-	if (err != -EPERM)
-		return err;
-	stat_inc(nsm_user_false);
-	log_limited(LOG_LEVEL_WARN, "user %u listens at port %u, which rpcbind "
-		    "has for this machine's lock manager: that is not the "
-		    "kernel's, so it is not told that a host has restarted",
-		    (unsigned)wrong, port);
-	return err;
+	return check_listener(port, &user);
 }
 
 struct rpc_client_to nsm_to_loopback(uint16_t port, uint32_t prog,

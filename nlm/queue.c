@@ -6,16 +6,11 @@
 
 #include "lib/util.h"
 
-static struct nlm_span key_of(const struct nlm_owner *o)
-{
-	return (struct nlm_span){ (uintptr_t)o, (uintptr_t)o, true };
-}
-
 /* NULL: there is none. */
 static struct nlm_queue *queue_find(const struct nlm_file *f,
 				    const struct nlm_owner *o)
 {
-	const struct nlm_span key = key_of(o);
+	const struct nlm_span key = nlm_owner_key(o);
 	struct nlm_node *n = nlm_tree_find(f->queues, &key, NULL, NULL);
 
 	return n ? container_of(n, struct nlm_queue, by_owner) : NULL;
@@ -31,7 +26,7 @@ static struct nlm_queue *queue_get(struct nlm_file *f, struct nlm_owner *o)
 	q = calloc(1, sizeof(*q));
 	if (!q)
 		return NULL;
-	q->key = key_of(o);
+	q->key = nlm_owner_key(o);
 	q->by_owner = (struct nlm_node){ .at = &q->key, .owner = o };
 	nlm_tree_add(&f->queues, &q->by_owner);
 	return q;

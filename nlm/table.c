@@ -399,15 +399,10 @@ void nlm_file_free(struct nlm_table *t, struct nlm_file *f)
 
 /* ---- holds */
 
-static struct nlm_span owner_key(const struct nlm_owner *o)
-{
-	return (struct nlm_span){ (uintptr_t)o, (uintptr_t)o, true };
-}
-
 struct nlm_hold *nlm_hold_find(const struct nlm_file *f,
 			       const struct nlm_owner *o)
 {
-	const struct nlm_span key = owner_key(o);
+	const struct nlm_span key = nlm_owner_key(o);
 	struct nlm_node *n = nlm_tree_find(f->by_owner, &key, NULL, NULL);
 
 	return n ? container_of(n, struct nlm_hold, by_owner) : NULL;
@@ -426,7 +421,7 @@ struct nlm_hold *nlm_hold_get(struct nlm_file *f, struct nlm_owner *o)
 	h->owner = o;
 	CDS_INIT_LIST_HEAD(&h->ranges);
 	CDS_INIT_LIST_HEAD(&h->marked);
-	h->key = owner_key(o);
+	h->key = nlm_owner_key(o);
 	h->by_owner = (struct nlm_node){ .at = &h->key, .owner = o };
 	nlm_tree_add(&f->by_owner, &h->by_owner);
 	cds_list_add_tail(&h->on_file, &f->holds);

@@ -93,6 +93,12 @@ struct nlm_owner {
 	uint8_t			 oh[];
 };
 
+/* In the trees of a file that are by owner. */
+static inline struct nlm_span nlm_owner_key(const struct nlm_owner *o)
+{
+	return (struct nlm_span){ (uintptr_t)o, (uintptr_t)o, true };
+}
+
 struct nlm_file {
 	struct cds_list_head	 link;	/* in its bucket */
 	struct vfs_fs		*fs;

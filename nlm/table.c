@@ -204,6 +204,18 @@ void nlm_host_monitored(struct nlm_table *t, struct nlm_host *h)
 	h->monitored = true;
 }
 
+/* Without a domain; an address has no domain. */
+static size_t label_len(const uint8_t *name, size_t len)
+{
+	const uint8_t *dot = memchr(name, '.', len);
+
+	for (size_t i = 0; i < len; i++)
+		if (name[i] != '.' && (name[i] < '0' || name[i] > '9'))
+			return dot && !memchr(name, ':', len) ?
+			       (size_t)(dot - name) : len;
+	return len;
+}
+
 /* A name with a domain and the same name without one can mean one host, which
  * can be written in either case.  No @name: all hosts with @addr; an empty one,
  * or one that is only a domain, is a name. */
@@ -215,9 +227,10 @@ static uint64_t ended_key(const struct in6_addr *addr, const uint8_t *name,
 		uint8_t	 named;
 		uint8_t	 name[NLM_NAME_MAX];
 	} key = { .addr = *addr, .named = name != NULL };
-	size_t n = 0;
+	size_t n = 0, end = name ? MIN(label_len(name, len),
+				       sizeof(key.name)) : 0;
 
-	for (; name && n < MIN(len, sizeof(key.name)) && name[n] != '.'; n++)
+	for (; n < end; n++)
 		key.name[n] = name[n] >= 'A' && name[n] <= 'Z' ?
 			      name[n] | 0x20 : name[n];
 	return hash_keyed(&key, sizeof(key.addr) + sizeof(key.named) + n);

@@ -206,6 +206,31 @@ TEST(a_lock_that_waited_for_its_turn_is_not_granted_though_others_restarted)
 	check_outlived(restart_before_many);
 }
 
+TEST(a_restart_ends_no_call_of_a_host_that_has_another_address_for_a_name)
+{
+	static const char *const other[] = { "10.0.0.2", "10",
+					     "::ffff:10.0.0.2", "10.example" };
+	struct nlm *nlm = srv.nlm->ctx;
+	struct nlm_who who = { .name = (const uint8_t *)"10.0.0.1",
+			       .name_len = 8 };
+	uint64_t came = clock_ns();
+	struct nlm_host *h;
+
+	mutex_lock(&nlm->lock);
+	h = nlm_host_get(&nlm->table, &who);
+	for (unsigned i = 0; i < ARRAY_SIZE(other); i++) {
+		who.name = (const uint8_t *)other[i];
+		who.name_len = (uint32_t)strlen(other[i]);
+		nlm_table_ended(&nlm->table, &who, 3);
+	}
+	ck_assert(!nlm_table_is_outlived(&nlm->table, h, came, 1));
+	who.name = (const uint8_t *)h->name;
+	who.name_len = 8;
+	nlm_table_ended(&nlm->table, &who, 3);
+	ck_assert(nlm_table_is_outlived(&nlm->table, h, came, 1));
+	mutex_unlock(&nlm->lock);
+}
+
 /* ---- a state that goes backwards */
 
 static const struct nlm_bytes head = { 0, 10, true };

@@ -297,7 +297,7 @@ static void grant(struct nlm *nlm, struct nlm_file *f, struct nlm_wait *w)
 	}
 	stat_inc(nlm_waits_granted);
 	w->granted = true;
-	h->state = w->state;
+	nlm_hold_in_state(h, w->state);
 	w->id = nlm->next_grant += NLM_CALL_BACKS;
 	nlm_due_put(w, &nlm->due);
 	nlm_wait_put(w, &nlm->grants);

@@ -11,16 +11,10 @@ STAT(nlm_released, "locks of clients that gannetctl released");
 STAT(nlm_late_restarts, "restart notices that came again, or with an older "
      "state, and ended no locks by themselves");
 
-/* True if the state @a of a host's monitor came after @b.  They grow. */
-static bool is_newer(uint32_t a, uint32_t b)
-{
-	return a && (!b || (int32_t)(a - b) > 0);
-}
-
 /* The newest state that the host is known to have been in; 0: none is. */
 static uint32_t known_state(const struct nlm_host *h)
 {
-	return is_newer(h->state, h->restart_state) ? h->state :
+	return nlm_is_newer(h->state, h->restart_state) ? h->state :
 						      h->restart_state;
 }
 
@@ -33,7 +27,8 @@ static void drop_owner(struct nlm *nlm, struct nlm_owner *o, uint32_t state)
 	struct nlm_wait *w;
 
 	cds_list_for_each_entry(h, &o->holds, on_owner) {
-		h->dropped |= !state || h->state != state;
+		h->dropped |= !state ||
+			      (h->state != state && h->older != state);
 		nlm_hold_mark(h);
 		nlm_file_kick(nlm, h->file);
 	}
@@ -79,7 +74,7 @@ static void end_host(struct nlm *nlm, struct nlm_host *h, uint32_t state)
 static bool drop_host(struct nlm *nlm, struct nlm_host *h, uint32_t state)
 {
 	bool repeated = state && h->restart_state == state;
-	bool older = state && is_newer(known_state(h), state);
+	bool older = state && nlm_is_newer(known_state(h), state);
 
 	if (older && !repeated && h->doubt != state) {
 		h->doubt = state;
@@ -100,15 +95,32 @@ static bool hear_state(struct nlm *nlm, struct nlm_host *h, uint32_t state,
 {
 	/* A LOCK of before the notice says nothing about it. */
 	bool settles = h->doubt && ns > h->doubt_ns;
-	bool is_back = settles && is_newer(known_state(h), state);
+	bool is_back = settles && nlm_is_newer(known_state(h), state);
 
 	if (settles)
 		h->doubt = 0;
-	if (is_back || is_newer(state, h->state))
+	if (is_back || nlm_is_newer(state, h->state))
 		h->state = state;
 	if (is_back)
 		end_host(nlm, h, state);
 	return is_back;
+}
+
+/*
+ * Under nlm->lock: a LOCK of @o in @file is in @state.  It can overtake the
+ * notice of its host's restart, and since processes are numbered anew then, be
+ * of a process that has the number of one of before: what that one has in the
+ * file ends, and does not become the new one's.
+ */
+static void end_namesake(const struct nlm_owner *o, const struct nlm_file *file,
+			 uint32_t state)
+{
+	struct nlm_hold *h = nlm_hold_find(file, o);
+
+	if (!h || !h->state || !nlm_is_newer(state, h->state))
+		return;
+	h->dropped = true;
+	nlm_hold_mark(h);
 }
 
 void nlm_hear_state(struct rpc_call *call)
@@ -116,6 +128,7 @@ void nlm_hear_state(struct rpc_call *call)
 	const struct nlm_args *a = rpc_args(call);
 	const struct nlm_who who = nlm_who_of(call);
 	struct nlm *nlm = nlm_op(call)->nlm;
+	const struct nlm_owner *o;
 	struct nlm_host *h = NULL;
 	bool ended = false;
 
@@ -131,6 +144,9 @@ void nlm_hear_state(struct rpc_call *call)
 	 * is new to. */
 	if (ended)
 		nlm_table_ended(&nlm->table, &who, a->state);
+	o = nlm_owner_find(&nlm->table, &who);
+	if (o && !nlm_is_outlived(call, o->host))
+		end_namesake(o, nlm_op(call)->file, a->state);
 	mutex_unlock(&nlm->lock);
 }
 

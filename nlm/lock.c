@@ -170,7 +170,7 @@ static struct nlm_hold *begin_lock(struct rpc_call *call,
 		nlm_owner_tidy(&nlm->table, o);
 	}
 	if (h)
-		h->state = a->state;
+		nlm_hold_in_state(h, a->state);
 	mutex_unlock(&nlm->lock);
 	return h;
 }

@@ -442,6 +442,16 @@ struct nlm_hold *nlm_hold_get(struct nlm_file *f, struct nlm_owner *o)
 	return h;
 }
 
+/* A LOCK in an older state is late, or its host's state went backwards.  So
+ * neither state of the two says that bytes of the other one are lost. */
+void nlm_hold_in_state(struct nlm_hold *h, uint32_t state)
+{
+	if (nlm_is_newer(state, h->state))
+		h->state = state;
+	else if (state != h->state)
+		h->older = state;
+}
+
 void nlm_hold_note(struct nlm_hold *h)
 {
 	bool held = h->locker.held != 0;

@@ -93,6 +93,12 @@ struct nlm_owner {
 	uint8_t			 oh[];
 };
 
+/* True if the state @a of a host's monitor came after @b.  They grow. */
+static inline bool nlm_is_newer(uint32_t a, uint32_t b)
+{
+	return a && (!b || (int32_t)(a - b) > 0);
+}
+
 /* In the trees of a file that are by owner. */
 static inline struct nlm_span nlm_owner_key(const struct nlm_owner *o)
 {
@@ -152,8 +158,9 @@ struct nlm_hold {
 	struct nlm_node		 by_owner;	/* in file->by_owner */
 	struct vfs_locker	 locker;	/* the backend's */
 	bool			 counted;	/* in the host's held */
-	uint32_t		 state;	/* of the host's status monitor, as of
-					 * its last lock */
+	/* Of the host's status monitor: the newest that a lock was in, and an
+	 * older one that a later lock was in; 0: they don't say. */
+	uint32_t		 state, older;
 	bool			 dropped;	/* the host has lost it */
 };
 
@@ -313,6 +320,8 @@ unsigned nlm_client_count(const struct nlm_table *t,
 			  const struct in6_addr *addr, enum nlm_kind kind);
 /* The ranges of the address @addr, all its names together. */
 unsigned nlm_ranges_of(const struct nlm_table *t, const struct in6_addr *addr);
+/* Bytes of @h are locked in @state. */
+void nlm_hold_in_state(struct nlm_hold *h, uint32_t state);
 /* The backend was asked: notes whether it keeps something for @h. */
 void nlm_hold_note(struct nlm_hold *h);
 /* The status monitor watches it from now on. */

@@ -231,6 +231,39 @@ TEST(a_restart_ends_no_call_of_a_host_that_has_another_address_for_a_name)
 	mutex_unlock(&nlm->lock);
 }
 
+/* Its processes are numbered anew, so one of now has the number of one of
+ * before. */
+TEST(a_lock_that_overtook_the_notice_keeps_nothing_of_before_the_restart)
+{
+	struct nlm_process p = { "c1", 1, 4, IPPROTO_TCP, nlmr.file };
+	const struct nlm_bytes before = { 0, 10, true }, now = { 90, 10, true };
+
+	ck_assert_uint_eq(nlmc_lock(&p, before, false), NLM4_GRANTED);
+	nlmc_state = 9;
+	ck_assert_uint_eq(nlmc_lock(&p, now, false), NLM4_GRANTED);
+	nlmc_restarted("c1", 9);
+	p = (struct nlm_process){ "c2", 2, 4, IPPROTO_TCP, nlmr.file };
+	EVENTUALLY(nlmc_lock(&p, before, false) == NLM4_GRANTED);
+	ck_assert_uint_eq(nlmc_lock(&p, now, false), NLM4_DENIED);
+}
+
+/* A datagram of before the restart. */
+TEST(a_late_lock_of_before_the_restart_does_not_take_away_one_of_since_then)
+{
+	struct nlm_process p = { "c1", 1, 4, IPPROTO_TCP, nlmr.file };
+	const struct nlm_bytes late = { 0, 10, true }, now = { 90, 10, true };
+
+	nlmc_state = 9;
+	ck_assert_uint_eq(nlmc_lock(&p, now, false), NLM4_GRANTED);
+	nlmc_state = 7;
+	ck_assert_uint_eq(nlmc_lock(&p, late, false), NLM4_GRANTED);
+	nlmc_restarted("c1", 9);
+	/* Another process waits behind what the notice ends. */
+	nlmc_state = 9;
+	p = (struct nlm_process){ "c2", 2, 4, IPPROTO_TCP, nlmr.file };
+	ck_assert(HOLDS_FOR(100, nlmc_lock(&p, now, false) == NLM4_DENIED));
+}
+
 /* ---- a state that goes backwards */
 
 static const struct nlm_bytes head = { 0, 10, true };

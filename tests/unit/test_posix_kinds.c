@@ -122,10 +122,21 @@ TEST(a_line_of_the_list_of_mounts_is_read)
 	ck_assert_uint_eq(m.dev, makedev(98, 7));
 	ck_assert_str_eq(m.type, "ext3");
 	ck_assert(!m.has_user);
+	ck_assert(!m.read_only);
 	ck_assert(posix_mounted_parse("5000000000 1 0:31 / /proc rw - proc "
 				      "proc rw", &m));
 	ck_assert_uint_eq(m.id, 5000000000);
 	ck_assert_str_eq(m.type, "proc");
+	ck_assert(posix_mounted_parse("1 1 8:1 / /m rw - ext4 /dev/x ro\n",
+				      &m));
+	ck_assert(m.read_only);
+	ck_assert(posix_mounted_parse("1 1 8:1 / /m ro - ext4 x ro,a", &m));
+	ck_assert(m.read_only);
+	/* The mount alone is. */
+	ck_assert(posix_mounted_parse("1 1 8:1 / /m ro - ext4 x rw,a", &m));
+	ck_assert(!m.read_only);
+	ck_assert(posix_mounted_parse("1 1 8:1 / /m ro - x x rom=7", &m));
+	ck_assert(!m.read_only);
 }
 
 TEST(the_user_of_a_fuse_mount_is_read)

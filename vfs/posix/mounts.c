@@ -18,6 +18,8 @@ static bool find_number(const char *options, const char *name, uint32_t *out)
 /* The options of the file system: FUSE's say whose it is. */
 static void parse_options(const char *options, struct posix_mounted *out)
 {
+	out->read_only = strncmp(options, " ro", 3) == 0 &&
+			 strchr(", \n", options[3]);
 	out->has_user = strncmp(out->type, "fuse", 4) == 0 &&
 			find_number(options, "user_id=", &out->user) &&
 			find_number(options, "group_id=", &out->group);

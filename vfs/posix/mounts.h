@@ -13,6 +13,7 @@ struct posix_mounted {
 	uint64_t id;
 	dev_t	 dev;
 	char	 type[64];	/* "ext4", "fuse.sshfs" */
+	bool	 read_only;	/* the file system, in all of its mounts */
 	/* FUSE: who mounted it. */
 	bool	 has_user;
 	uid_t	 user;

@@ -3,11 +3,13 @@
 #include "vfs/posix/attr.h"
 #include "vfs/posix/change.h"
 #include "vfs/posix/cred.h"
+#include "vfs/posix/mounts.h"
 #include "vfs/posix/node.h"
 #include "vfs/posix/opened.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/btrfs.h>
 #include <linux/fs.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
@@ -95,6 +97,25 @@ static int whole_fd(struct posix_fs *fs)
 }
 
 /*
+ * True unless the file system, which is found read-only, was so from the start
+ * or was made so since, by a remount: the system writes everything before that.
+ * It answers 0 to most syncs then.  But ext4 tells by fsync() that it gave up,
+ * where the whole file system is read-only and not a mount of it alone, and
+ * btrfs by its own sync.
+ */
+static bool gave_up(struct posix_fs *fs, int fd)
+{
+	struct posix_mounted m;
+
+	if (fs->read_only)
+		return false;
+	if (fs->ext4)
+		return !posix_mounted_by_dev(fs->dev, &m) || !m.read_only ||
+		       fsync(fd) < 0;
+	return !fs->btrfs || ioctl(fd, BTRFS_IOC_SYNC) < 0;
+}
+
+/*
  * ext4 notices that its journal was aborted when it begins a change, and not
  * in fsync(), which answers 0 when the transaction that it would wait for is
  * over, even if that failed.  So begin a change that changes nothing.
@@ -109,8 +130,8 @@ static int ask_journal(struct posix_fs *fs)
 	if (fremovexattr(fd, "user.gannet.none") == 0)
 		return 0;
 	switch (errno) {
-	case EROFS:			/* as from the start, or aborted */
-		return fs->read_only ? 0 : -EROFS;
+	case EROFS:			/* of a remount, or aborted */
+		return gave_up(fs, fd) ? -EROFS : 0;
 	case ENODATA:			/* as it should be */
 		posix_seen_writable(fs);
 		return 0;
@@ -129,7 +150,7 @@ static int ask_writable(struct posix_fs *fs, int fd)
 	if (fstatvfs(fd, &sv) < 0)
 		return -errno;
 	if (sv.f_flag & ST_RDONLY)
-		return fs->read_only ? 0 : -EROFS;
+		return gave_up(fs, fd) ? -EROFS : 0;
 	posix_seen_writable(fs);
 	return 0;
 }

@@ -50,13 +50,26 @@ static struct helper {
 
 static int lose_helper(struct hand *h, enum helper_task task)
 {
-	log_err("a helper process has ended: without one, until a restart of "
-		"the server, clients see %s", task == HELPER_QUOTA ?
-		"no quotas" : "empty directories in place of mount points "
-		"that they do not enter");
+	struct helper *all = &helpers[task];
+	unsigned left = 0;
+
+	mutex_lock(&all->lock);
 	close(h->sock);
 	h->sock = -1;
 	h->owes = false;
+	for (unsigned i = 0; i < all->n; i++)
+		left += all->hands[i].sock >= 0;
+	mutex_unlock(&all->lock);
+	if (left)
+		log_warn("a helper process for %s has ended, and %u of %u are "
+			 "left until a restart of the server",
+			 task == HELPER_QUOTA ? "quotas" : "mount points",
+			 left, all->n);
+	else
+		log_err("the last helper process has ended: until a restart "
+			"of the server, clients see %s", task == HELPER_QUOTA ?
+			"no quotas" : "empty directories in place of mount "
+			"points that they do not enter");
 	return -ESRCH;
 }
 

@@ -310,6 +310,36 @@ TEST(a_helper_that_dies_leaves_its_work_to_another)
 		ck_assert_int_eq(ask_at("/"), 0);
 }
 
+/* Kills the helper that answers; true if the log has @words then. */
+static bool is_told(const char *words)
+{
+	int keep = dup(STDERR_FILENO);
+	FILE *log = tmpfile();
+	char line[1024];
+	bool told = false;
+
+	ck_assert_ptr_nonnull(log);
+	ck_assert_int_eq(ask_at("/"), 0);
+	kill(kernel->asker, SIGKILL);
+	dup2(fileno(log), STDERR_FILENO);
+	ck_assert_int_eq(ask_at("/"), -ESRCH);
+	dup2(keep, STDERR_FILENO);
+	close(keep);
+	rewind(log);
+	while (fgets(line, sizeof(line), log))
+		told = told || strstr(line, words);
+	fclose(log);
+	return told;
+}
+
+TEST(the_log_says_how_many_helpers_are_left)
+{
+	for (int i = 0; i < 2; i++)
+		start_helper(60000);
+	ck_assert(is_told("for quotas has ended, and 1 of 2 are left"));
+	ck_assert(is_told("the last helper process has ended"));
+}
+
 static void ask_once(void *arg)
 {
 	uint64_t *took = arg, began = runner_now_ms();

@@ -33,6 +33,7 @@
 
 STAT(crew_threads, "threads started for jobs that can wait for a disk");
 STAT(crew_no_thread, "such threads that could not be started");
+STAT(crew_held, "such jobs put off while others of their file system hang");
 
 /* On its own stack. */
 struct hand {
@@ -130,6 +131,7 @@ static struct crew_job *first_due(void)
 		if (may_run(job))
 			return job;
 		cds_list_move(&job->link, crew.held.prev);
+		stat_inc(crew_held);
 	}
 	return NULL;
 }

@@ -90,6 +90,7 @@ TEST(quick_jobs_take_far_fewer_threads_than_they_are)
 TEST(however_many_jobs_hang_at_one_place_the_next_one_elsewhere_runs)
 {
 	static struct job jobs[MANY], others[2];
+	uint64_t held = stats_sum_by_name("crew_held");
 
 	for (unsigned i = 0; i < MANY; i++) {
 		prepare(&jobs[i], hang);
@@ -97,6 +98,8 @@ TEST(however_many_jobs_hang_at_one_place_the_next_one_elsewhere_runs)
 		crew_run(&jobs[i].job);
 	}
 	EVENTUALLY(atomic_load(&ran) == crew_most() / 4);
+	held += MANY - crew_most() / 4;
+	EVENTUALLY(stats_sum_by_name("crew_held") == held);
 	for (unsigned i = 0; i < ARRAY_SIZE(others); i++) {
 		prepare(&others[i], run_quickly);
 		others[i].job.place = i ? 2 : 0;

@@ -159,7 +159,9 @@ scripts()
 		"$top"/tests/lab/{vm,run,client,guest,bench,build-siw}
 		"$top"/tests/lab/{ceph,ceph_guest,move,move_guest,systemctl}
 		"$top"/tests/lab/*.sh "$top"/tests/lab/suites/*.sh)
-	if logged shellcheck -S warning -x -P "$top" "${list[@]}"; then
+	if printf '%s\0' "${list[@]}" | logged xargs -0 -P "$jobs" -n 9 \
+			shellcheck -S warning -x -P "$top"
+	then
 		pass 1
 	else
 		fail "shellcheck has nothing to say"
@@ -529,19 +531,21 @@ covered()
 # beside PHASE LATER...: what begins with PHASE, of the phases after it.
 beside()
 {
-	local phase_log=$work/logs/beside.log name=$1; shift
+	local phase_log=$work/logs/beside.log name=$1 other=''; shift
 	case $name in
 	# The lab's emulator leaves most of a processor to others, and CephFS
 	# waits.
 	lab) ahead "$@" > "$work/logs/ahead.log" 2>&1 & ;;
 	ceph) ;;
+	# Instructions are as many however long they take.
+	crash) other=callgrind ;;
 	# Half of a soak is rest, and the models measure nothing.
-	soak)
-		case " $* " in
-		*' model '*)
-			! logged in_tree main check TESTS= || begin model ;;
-		esac ;;
+	soak) other=model ;;
 	*) wait ;;
+	esac
+	case " $* " in
+	*" ${other:-none} "*)
+		! logged in_tree main check TESTS= || begin "$other" ;;
 	esac
 }
 

@@ -206,8 +206,9 @@ void log_stop(void)
 	pthread_timedjoin_np(queue.thread, NULL, &until);
 }
 
-void log_vprint(enum log_level level, const struct log_fields *fields,
-		const char *fmt, va_list ap)
+static void __attribute__((format(printf, 3, 0)))
+print_line(enum log_level level, const struct log_fields *fields,
+	   const char *fmt, va_list ap)
 {
 	char line[LINE_SIZE];
 	int start = (int)log_sink_prefix(line, sizeof(line), level, fields);
@@ -229,7 +230,7 @@ void log_print(enum log_level level, const char *fmt, ...)
 	va_list ap;
 
 	va_start(ap, fmt);
-	log_vprint(level, NULL, fmt, ap);
+	print_line(level, NULL, fmt, ap);
 	va_end(ap);
 }
 
@@ -239,7 +240,7 @@ void log_print_with(enum log_level level, const struct log_fields *fields,
 	va_list ap;
 
 	va_start(ap, fmt);
-	log_vprint(level, fields, fmt, ap);
+	print_line(level, fields, fmt, ap);
 	va_end(ap);
 }
 

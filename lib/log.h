@@ -69,9 +69,6 @@ struct log_fields {
 void log_print_with(enum log_level level, const struct log_fields *fields,
 		    const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
-void log_vprint(enum log_level level, const struct log_fields *fields,
-		const char *fmt, va_list ap)
-	__attribute__((format(printf, 3, 0)));
 
 #define log_at(level, ...) do { \
 		if (log_wanted(level)) \

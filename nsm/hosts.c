@@ -74,7 +74,7 @@ bool nsm_addr_parse(const char *text, struct sockaddr_storage *out)
 	return true;
 }
 
-bool nsm_same_host(const struct nsm_host *host, const struct rpc_host *who)
+static bool host_is(const struct nsm_host *host, const struct rpc_host *who)
 {
 	const struct sockaddr *local = (const struct sockaddr *)&host->local;
 	static const struct sockaddr none;
@@ -90,7 +90,7 @@ struct nsm_host *nsm_hosts_find(struct nsm_hosts *h,
 	struct nsm_host *host;
 
 	cds_list_for_each_entry(host, nsm_hosts_chain(h, who->addr), near)
-		if (host->user == user && nsm_same_host(host, who))
+		if (host->user == user && host_is(host, who))
 			return host;
 	return NULL;
 }

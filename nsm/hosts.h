@@ -119,7 +119,6 @@ void nsm_addr_text(const struct sockaddr *addr, char *out);
 bool nsm_addr_parse(const char *text, struct sockaddr_storage *out);
 bool nsm_same_addr(const struct nsm_host *host, const struct sockaddr *addr);
 
-bool nsm_same_host(const struct nsm_host *host, const struct rpc_host *who);
 /* The host, or the lock manager of this machine, if @user, that asked for
  * it. */
 struct nsm_host *nsm_hosts_find(struct nsm_hosts *h,

@@ -206,14 +206,9 @@ static inline void rpc_times_refused(struct rpc_slot *slot, const char *status)
 void rpc_call_init(struct rpc_slot *slot);
 /* Runs the next steps, and sends the reply after the last.  Takes the call. */
 void rpc_call_run(struct rpc_slot *slot);
-/* Detaches the call from this thread.  Returns the share it goes on in. */
-struct work_class *rpc_call_leave(struct rpc_call *call);
-/* Gives the call to a worker of @class, which runs @then before the next step;
- * NULL: the next step. */
-void rpc_call_queue(struct rpc_slot *slot, struct work_class *class,
-		    rpc_step_fn *then);
-/* The call leaves its thread, to wait for what @why, a literal, names; @then is
- * as in rpc_call_queue().  Before others can find it. */
+/* The call leaves its thread, to wait for what @why, a literal, names; then a
+ * worker runs @then before the next step; NULL: the next step.  Before others
+ * can find it. */
 void rpc_call_wait(struct rpc_call *call, const char *why, rpc_step_fn *then);
 /* Its wait for @why is over, and @wait says how: a worker goes on. */
 void rpc_call_go_on(struct rpc_slot *slot, const char *why,

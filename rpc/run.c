@@ -32,7 +32,8 @@ STAT(rpc_would_block, "calls moved from a poller to a worker");
 STAT(rpc_no_buffer, "calls that waited for a payload buffer");
 STAT(rpc_no_buffer_long, "long calls refused for lack of a payload buffer");
 
-struct work_class *rpc_call_leave(struct rpc_call *call)
+/* Detaches the call from this thread.  Returns the share it goes on in. */
+static struct work_class *leave_thread(struct rpc_call *call)
 {
 	struct work_class *class = NULL;
 
@@ -46,8 +47,10 @@ struct work_class *rpc_call_leave(struct rpc_call *call)
 
 static void run_on_worker(struct work_item *item);
 
-void rpc_call_queue(struct rpc_slot *slot, struct work_class *class,
-		    rpc_step_fn *then)
+/* Gives the call to a worker of @class, which runs @then before the next step;
+ * NULL: the next step. */
+static void queue_call(struct rpc_slot *slot, struct work_class *class,
+		       rpc_step_fn *then)
 {
 	PROBE(call_queued, slot->call.msg, class);
 	slot->priv.class = class;
@@ -62,7 +65,7 @@ void rpc_call_wait(struct rpc_call *call, const char *why, rpc_step_fn *then)
 	struct rpc_call_priv *priv = &rpc_slot_of(call)->priv;
 
 	PROBE(call_suspended, call->msg, why);
-	priv->class = rpc_call_leave(call);
+	priv->class = leave_thread(call);
 	priv->then = then;
 	priv->since = clock_ns();
 	priv->wait = RPC_WAITS;
@@ -74,7 +77,7 @@ void rpc_call_go_on(struct rpc_slot *slot, const char *why, enum rpc_wait wait)
 	if (unlikely(slot->priv.tapped))
 		rpc_times_go_on(slot, why);
 	slot->priv.wait = wait;
-	rpc_call_queue(slot, slot->priv.class, slot->priv.then);
+	queue_call(slot, slot->priv.class, slot->priv.then);
 }
 
 int rpc_need_worker(struct rpc_call *call)
@@ -85,11 +88,11 @@ int rpc_need_worker(struct rpc_call *call)
 int rpc_call_move(struct rpc_call *call, rpc_step_fn *then)
 {
 	struct rpc_slot *slot = rpc_slot_of(call);
-	struct work_class *class = rpc_call_leave(call);
+	struct work_class *class = leave_thread(call);
 
 	if (class == slot->priv.class)
 		return 0;
-	rpc_call_queue(slot, class, then);
+	queue_call(slot, class, then);
 	return RPC_PENDING;
 }
 
@@ -102,7 +105,7 @@ static void buffer_ready(struct pool_request *r, struct buf *b)
 	if (unlikely(slot->priv.tapped))
 		rpc_times_go_on(slot, "payload buffer");
 	slot->priv.body = b;
-	rpc_call_queue(slot, slot->priv.class, NULL);
+	queue_call(slot, slot->priv.class, NULL);
 }
 
 int rpc_body_get(struct rpc_call *call, size_t size)
@@ -131,7 +134,7 @@ int rpc_body_get(struct rpc_call *call, size_t size)
 	}
 	stat_inc(rpc_no_buffer);
 	PROBE(call_suspended, call->msg, "payload buffer");
-	priv->class = rpc_call_leave(call);
+	priv->class = leave_thread(call);
 	priv->room.ready = buffer_ready;
 	priv->room.flow = call->msg->xprt->flow;
 	b = pool_request(pool, size, &priv->room);
@@ -211,7 +214,7 @@ static inline void run_from(struct rpc_slot *slot, rpc_step_fn *then)
 		return;
 	if (n == -EAGAIN && !call->may_wait) {
 		stat_inc(rpc_would_block);
-		rpc_call_queue(slot, rpc_call_leave(call),
+		queue_call(slot, leave_thread(call),
 			       rpc_this_step(call));
 		return;
 	}

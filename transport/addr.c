@@ -109,14 +109,6 @@ struct in6_addr xprt_addr_site(const struct in6_addr *host)
 	return prefix_of(host, SITE_BYTES);
 }
 
-bool xprt_addr_same_network(const struct in6_addr *a, const struct in6_addr *b)
-{
-	const struct in6_addr one = xprt_addr_network(a);
-	const struct in6_addr two = xprt_addr_network(b);
-
-	return memcmp(&one, &two, sizeof(one)) == 0;
-}
-
 bool xprt_addr_same_site(const struct in6_addr *a, const struct in6_addr *b)
 {
 	const struct in6_addr one = xprt_addr_site(a);

@@ -37,9 +37,7 @@ struct in6_addr xprt_addr_network(const struct in6_addr *host);
 /* The part that a provider gives one customer, which can have all networks in
  * it: the first 48 bits of an IPv6 address; all of an IPv4 address. */
 struct in6_addr xprt_addr_site(const struct in6_addr *host);
-/* True if both hosts are of one network. */
-bool xprt_addr_same_network(const struct in6_addr *a,
-			    const struct in6_addr *b);
+/* True if both hosts are of one such part. */
 bool xprt_addr_same_site(const struct in6_addr *a, const struct in6_addr *b);
 /* A hash with the process's secret, since clients choose IPv6 addresses. */
 uint64_t xprt_addr_hash(const struct in6_addr *host);

@@ -387,8 +387,6 @@ bool nfs3_get_commit(struct xdr_in *x, void *args);
  * of the data. */
 void nfs3_put_args(struct xdr_out *x, enum nfs3_procnum proc,
 		   const void *args);
-/* sattr3. */
-void nfs3_put_sattr(struct xdr_out *x, const struct vfs_setattr *set);
 
 /*
  * Results.  Where a reply has a body (READ, READLINK, READDIR, READDIRPLUS),

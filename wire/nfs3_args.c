@@ -274,7 +274,7 @@ static void put_set(struct xdr_out *x, bool set, uint32_t value)
 		xdr_put_u32(x, value);
 }
 
-void nfs3_put_sattr(struct xdr_out *x, const struct vfs_setattr *set)
+static void put_sattr(struct xdr_out *x, const struct vfs_setattr *set)
 {
 	put_set(x, set->set & VFS_SET_MODE, set->mode);
 	put_set(x, set->set & VFS_SET_UID, set->uid);
@@ -318,7 +318,7 @@ static void put_create(struct xdr_out *x, const struct nfs3_create_args *a)
 	if (a->how.how == VFS_CREATE_EXCLUSIVE)
 		xdr_put_u64(x, a->how.verf);
 	else
-		nfs3_put_sattr(x, &a->how.attr);
+		put_sattr(x, &a->how.attr);
 }
 
 static void put_mknod(struct xdr_out *x, const struct nfs3_make_args *a)
@@ -328,7 +328,7 @@ static void put_mknod(struct xdr_out *x, const struct nfs3_make_args *a)
 	put_where(x, &a->where);
 	xdr_put_u32(x, a->type);
 	if (device || a->type == VFS_SOCK || a->type == VFS_FIFO)
-		nfs3_put_sattr(x, &a->what.attr);
+		put_sattr(x, &a->what.attr);
 	if (device) {
 		xdr_put_u32(x, a->what.rdev_major);
 		xdr_put_u32(x, a->what.rdev_minor);
@@ -338,7 +338,7 @@ static void put_mknod(struct xdr_out *x, const struct nfs3_make_args *a)
 static void put_setattr(struct xdr_out *x, const struct nfs3_setattr_args *a)
 {
 	put_view(x, a->fh);
-	nfs3_put_sattr(x, &a->attr);
+	put_sattr(x, &a->attr);
 	xdr_put_bool(x, a->attr.guarded);
 	if (a->attr.guarded)
 		nfs3_put_time(x, &a->attr.guard);
@@ -348,7 +348,7 @@ static void put_make(struct xdr_out *x, const struct nfs3_make_args *a,
 		     bool link)
 {
 	put_where(x, &a->where);
-	nfs3_put_sattr(x, &a->what.attr);
+	put_sattr(x, &a->what.attr);
 	if (link)
 		xdr_put_opaque(x, a->what.target, a->what.target_len);
 }

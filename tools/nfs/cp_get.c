@@ -101,18 +101,6 @@ static int leave_dir(struct fetch *f, struct walk_at *at)
 	return err;
 }
 
-/* A local file is replaced only by one that the server lets be read. */
-static int may_replace(const struct fetch *f, const struct walk_at *at)
-{
-	char byte;
-	struct nfsc_op op = { .kind = NFS_OP_READ, .fh = at->fh,
-			      .data = &byte, .count = 1 };
-
-	if (session_do(f->w.t->s, &op) < 0 || op.status != 0)
-		return walk_complain(at, op.err, op.status);
-	return TOOL_OK;
-}
-
 static bool is_fetched(const struct fetch *f, const struct walk_at *at,
 		       const struct cp_file *source)
 {
@@ -173,9 +161,7 @@ static int fetch_file(struct fetch *f, struct walk_at *at)
 	if (err < 0)
 		return complain_local(at, err);
 	progress_skip(f->w.t, a.have);
-	err = a.there ? may_replace(f, at) : TOOL_OK;
-	if (err == TOOL_OK)
-		err = fetch_data(f, at, &a);
+	err = fetch_data(f, at, &a);
 	/* --continue finds the part that a lost server has sent. */
 	last = aside_close(&a, f->w.t->o->resume || err == TOOL_UNREACHABLE);
 	return last < 0 && err == TOOL_OK ? complain_local(at, last) : err;

@@ -69,10 +69,6 @@ struct probe {
 /* Asks a program at a port of the address that answers. */
 void doctor_probe(struct doctor *d, uint16_t port, uint32_t program,
 		  uint32_t version, struct probe *p);
-
-/* Asks the same of each address of the host, and stays at the first that
- * answers. */
-void doctor_probe_any(struct doctor *d, uint16_t port, struct probe *p);
 /* True if a web server is at the port. */
 bool doctor_is_web(struct doctor *d, uint16_t port);
 

@@ -75,7 +75,9 @@ void doctor_probe(struct doctor *d, uint16_t port, uint32_t program,
 	wire_close(w);
 }
 
-void doctor_probe_any(struct doctor *d, uint16_t port, struct probe *p)
+/* Asks NFS the same at each address of the host, and stays at the first that
+ * answers. */
+static void probe_any(struct doctor *d, uint16_t port, struct probe *p)
 {
 	const struct addrinfo *ai;
 	struct probe one;
@@ -206,13 +208,13 @@ static bool examine_nfs(struct doctor *d)
 	ask_for_nfs(d);
 	/* Without a port, a mount asks rpcbind first. */
 	if (d->told_nfs && !given)
-		doctor_probe_any(d, d->told_nfs, &p);
+		probe_any(d, d->told_nfs, &p);
 	if (p.err == 0)
 		port = d->told_nfs;
 	else if (!d->told_nfs || d->told_nfs == port || given)
-		doctor_probe_any(d, port, &p);
+		probe_any(d, port, &p);
 	else
-		doctor_probe_any(d, port, &other);
+		probe_any(d, port, &other);
 	if (p.err < 0 && !given && d->told_nfs && other.err < 0)
 		port = d->told_nfs;
 	else if (other.err == 0)
@@ -226,7 +228,7 @@ static bool examine_nfs(struct doctor *d)
 		return true;
 	}
 	if (given && d->told_nfs && d->told_nfs != port)
-		doctor_probe_any(d, d->told_nfs, &other);
+		probe_any(d, d->told_nfs, &other);
 	if (given && other.err == 0)
 		doctor_mend(d, TOOL_UNREACHABLE, "name TCP port %u in place "
 			    "of %u: there NFS version 3 answers, as rpcbind "

@@ -213,9 +213,6 @@ int tool_stat(const char *url, const struct tool_options *o);
 /* To the file @to; NULL: the object's name, "-": standard output. */
 int tool_get(const char *url, const char *to, const struct tool_options *o);
 int tool_put(const char *from, const char *url, const struct tool_options *o);
-/* Makes the file @at empty, or makes it, with @mode. */
-int tool_empty_or_make(struct tool *t, const struct tool_object *at,
-		       uint32_t mode, struct nfs3_fh *fh);
 int tool_exports(const char *host, const struct tool_options *o);
 int tool_df(const char *url, const struct tool_options *o);
 int tool_tree(const char *url, const struct tool_options *o);

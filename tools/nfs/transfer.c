@@ -125,8 +125,9 @@ static int make_file(struct tool *t, const struct tool_object *at,
 	return err;
 }
 
-int tool_empty_or_make(struct tool *t, const struct tool_object *at,
-		       uint32_t mode, struct nfs3_fh *fh)
+/* Makes the file @at empty, or makes it, with @mode. */
+static int empty_or_make(struct tool *t, const struct tool_object *at,
+			 uint32_t mode, struct nfs3_fh *fh)
 {
 	if (at->fh.len == 0)
 		return make_file(t, at, mode, fh);
@@ -157,7 +158,7 @@ static int put_file(struct tool *t, int fd, const char *from)
 		err = tool_lookup(t, &dir, last_part(from), &at);
 	}
 	if (err == TOOL_OK)
-		err = tool_empty_or_make(t, &at, S_ISREG(st.st_mode) ?
+		err = empty_or_make(t, &at, S_ISREG(st.st_mode) ?
 					 st.st_mode & 0777 : 0644, &fh);
 	if (err != TOOL_OK)
 		return err;

@@ -47,7 +47,7 @@ void mem_touch_mtime(struct mem_node *n)
 	n->mtime = n->ctime;
 }
 
-bool mem_in_group(const struct vfs_cred *cred, uint32_t gid)
+static bool in_group(const struct vfs_cred *cred, uint32_t gid)
 {
 	if (cred->gid == gid)
 		return true;
@@ -68,7 +68,7 @@ int mem_permit(const struct vfs_cred *cred, const struct mem_node *n,
 			have |= MEM_X;
 	} else if (cred->uid == n->uid) {
 		have >>= 6;
-	} else if (mem_in_group(cred, n->gid)) {
+	} else if (in_group(cred, n->gid)) {
 		have >>= 3;
 	}
 	return (have & want) == want ? 0 : -EACCES;
@@ -202,7 +202,7 @@ void mem_clear_set_id(const struct vfs_cred *cred, struct mem_node *n)
 		n->mode &= n->mode & 010 ? ~06000u : ~04000u;
 }
 
-int mem_set_size(struct mem_node *n, uint64_t size)
+static int resize_node(struct mem_node *n, uint64_t size)
 {
 	if (size > MEM_MAX_FILE)
 		return -EFBIG;
@@ -223,7 +223,7 @@ static int may_set(const struct vfs_cred *cred, const struct mem_node *n,
 	    !(owner && set->uid == n->uid))
 		return -EPERM;
 	if (set->set & VFS_SET_GID && !root &&
-	    !(owner && (set->gid == n->gid || mem_in_group(cred, set->gid))))
+	    !(owner && (set->gid == n->gid || in_group(cred, set->gid))))
 		return -EPERM;
 	if (set->set & (VFS_SET_MODE | VFS_SET_ATIME | VFS_SET_MTIME) &&
 	    !owner)
@@ -269,7 +269,7 @@ static void set_owner_mode(const struct vfs_cred *cred, struct mem_node *n,
 	if (set->set & (VFS_SET_UID | VFS_SET_GID) && n->type != VFS_DIR)
 		mode &= ~06000u;
 	if (set->set & VFS_SET_MODE && cred->uid != 0 &&
-	    !mem_in_group(cred, n->gid))
+	    !in_group(cred, n->gid))
 		mode &= ~02000u;
 	n->mode = mode;
 }
@@ -292,7 +292,7 @@ int mem_setattr(struct vfs_op *op)
 	if (err == 0)
 		err = may_set(op->cred, n, set);
 	if (err == 0 && set->set & VFS_SET_SIZE)
-		err = mem_set_size(n, set->size);
+		err = resize_node(n, set->size);
 	if (err == 0 && set->set) {
 		if (set->set & VFS_SET_SIZE) {
 			mem_clear_set_id(op->cred, n);

@@ -218,7 +218,6 @@ int  mem_permit_io(const struct vfs_cred *cred, const struct mem_node *n,
 int  mem_permit_unlink(const struct vfs_cred *cred,
 		       const struct mem_node *dir,
 		       const struct mem_node *child);
-bool mem_in_group(const struct vfs_cred *cred, uint32_t gid);
 void mem_attr_fill(const struct mem_node *n, struct vfs_attr *attr);
 void mem_wcc_before(const struct mem_node *n, struct vfs_wcc *wcc);
 void mem_wcc_after(const struct mem_node *n, struct vfs_wcc *wcc);
@@ -232,7 +231,6 @@ void mem_attr_init(struct mem_node *n, const struct mem_node *dir,
 		   const struct vfs_setattr *set);
 /* @cred changes @n's data: takes its set-id bits away. */
 void mem_clear_set_id(const struct vfs_cred *cred, struct mem_node *n);
-int  mem_set_size(struct mem_node *n, uint64_t size);
 
 /* The operations, by file. */
 vfs_op_fn mem_getattr, mem_setattr, mem_access;

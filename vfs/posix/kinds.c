@@ -123,7 +123,8 @@ static const struct posix_kind kinds[] = {
 	PSEUDO("secretmem", 0x5345434d),
 };
 
-const struct posix_kind *posix_kind_named(const char *name)
+/* The type that the kernel calls @name, or NULL.  "fuse.sshfs" is "fuse". */
+static const struct posix_kind *kind_named(const char *name)
 {
 	if (strncmp(name, "fuse.", 5) == 0)
 		name = "fuse";
@@ -161,7 +162,7 @@ enum posix_rights posix_kind_rights(uint32_t magic, const char *name,
 
 bool posix_kind_hides(const char *name)
 {
-	const struct posix_kind *k = posix_kind_named(name);
+	const struct posix_kind *k = kind_named(name);
 
 	return k && k->rights == POSIX_PSEUDO && strcmp(name, "autofs") != 0;
 }

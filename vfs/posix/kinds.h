@@ -32,8 +32,6 @@ struct posix_kind {
 	bool		  ram;		/* nothing does, nor needs a sync */
 };
 
-/* The type that the kernel calls @name, or NULL.  "fuse.sshfs" is "fuse". */
-const struct posix_kind *posix_kind_named(const char *name);
 /* The one with @magic, or NULL.  @name tells apart those that share one; NULL:
  * it is not known. */
 const struct posix_kind *posix_kind_find(uint32_t magic, const char *name);

@@ -27,7 +27,8 @@ docdir=$(of docdir)
 with=()
 [ ! -e modules/ceph/ceph.so ] || with+=(--with ceph)
 [ ! -e fio-gannet.so ] ||
-	with+=(--with fio --define "fio_source $dir")
+	with+=(--with fio --define "fio_source $dir"
+		--define "fio_version 3.36")
 parse=(rpmspec -P "${with[@]}" --define "_prefix $(of prefix)"
 	--define "_exec_prefix $(of exec_prefix)"
 	--define "_bindir $(of bindir)" --define "_sbindir $(of sbindir)"
@@ -42,6 +43,11 @@ parse=(rpmspec -P "${with[@]}" --define "_prefix $(of prefix)"
 "${parse[@]}" "$spec" > "$dir/parsed" 2> "$dir/errors" ||
 	{ cat "$dir/errors"; fail "rpmspec parses it"; }
 grep -q '^make install' "$dir/parsed" || fail "its %install is there"
+
+rpmspec -P --with fio --define "fio_source $dir" --define "fio_version 3.36" \
+	"$spec" > "$dir/fio" 2>&1 || fail "rpmspec parses it with the engine"
+grep -qx 'Requires: fio = 3.36' "$dir/fio" ||
+	fail "its engine needs fio of one release"
 
 version=$(sed -n 's/^AC_INIT(\[gannet\], \[\([0-9.]*\)\].*/\1/p' \
 	"$src/configure.ac")
@@ -59,6 +65,10 @@ awk '/^%/ { on = $1 == "%install" } on && !/^%install/' "$dir/parsed" \
 	> "$dir/install"
 MAKEFLAGS='' bash -e "$dir/install" > "$dir/log" 2>&1 ||
 	{ tail -20 "$dir/log"; fail "its %install runs"; }
+
+[ ! -e "$src/debian" ] || diff "$src/debian/gannet.logrotate" \
+	"$dir/root/$(of sysconfdir)/logrotate.d/gannet" ||
+	fail "logs are rotated as Debian's package does"
 
 python3 - "$dir/parsed" "$dir/root" "$src" <<-'END' || exit
 	import fnmatch, glob, os, re, sys

@@ -109,18 +109,13 @@ static void request_done(struct rpcrdma_request *q)
 
 static void begin(uint32_t proc, const struct nfs3_fh *fh)
 {
-	static const uint32_t auth[] = { 1, 20, 0, 0, 0, 0, 0, 0, 0 };
+	const struct rpc_header h = { .xid = ++xid, .prog = NFS3_PROGRAM,
+				      .vers = NFS3_VERSION, .proc = proc };
+	const struct rpc_auth_sys sys = { .machine = "" };
 
 	memset(&req, 0, sizeof(req));
 	xdr_out_init(&out, call, sizeof(call));
-	xdr_put_u32(&out, ++xid);
-	xdr_put_u32(&out, 0);
-	xdr_put_u32(&out, 2);
-	xdr_put_u32(&out, NFS3_PROGRAM);
-	xdr_put_u32(&out, NFS3_VERSION);
-	xdr_put_u32(&out, proc);
-	for (size_t i = 0; i < ARRAY_SIZE(auth); i++)
-		xdr_put_u32(&out, auth[i]);
+	rpc_header_call(&out, &h, &sys);
 	xdr_put_opaque(&out, fh->data, fh->len);
 }
 

@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "lib/clock.h"
+
 int model_mode_always;
 static uint64_t seed = 1;
 static uint32_t last_tag;
@@ -442,21 +444,81 @@ void model_remember(struct slot *slot, int status)
 
 	slot->history[i].op = slot->op;
 	slot->history[i].status = status;
+	slot->history[i].began = slot->began;
+	slot->history[i].ended = clock_ms();
 }
 
 void model_print(const struct slot *slot)
 {
 	unsigned n = slot->nhistory;
 
-	printf("slot %u, its last operations:\n", slot->index);
+	printf("slot %u at %llu ms, its last operations:\n", slot->index,
+	       (unsigned long long)clock_ms());
 	for (unsigned i = n > SLOT_HISTORY ? n - SLOT_HISTORY : 0; i < n; i++) {
-		const struct op *op = &slot->history[i % SLOT_HISTORY].op;
+		const struct done *d = &slot->history[i % SLOT_HISTORY];
+		const struct op *op = &d->op;
 
-		printf("  %s name %d to %d object %d how %d mode %o "
+		printf("  %llu-%llu %s name %d to %d object %d how %d mode %o "
 		       "block %u+%u tag %u: status %d\n",
+		       (unsigned long long)d->began,
+		       (unsigned long long)d->ended,
 		       op_names[op->kind], op->name, op->to, op->obj, op->how,
 		       (unsigned)op->mode, op->block, op->count, op->tag,
-		       slot->history[i % SLOT_HISTORY].status);
+		       d->status);
+	}
+	fflush(stdout);
+}
+
+/* The bytes at @at that are those of one tag, which is put in @tag. */
+static uint32_t same_bytes(uint32_t block, const uint8_t *data, uint32_t at,
+			   uint32_t *tag)
+{
+	uint8_t fill[FILE_BLOCK + 8];
+	uint32_t most = 0;
+
+	for (uint32_t t = 0; t <= last_tag; t++) {
+		uint32_t n = 0;
+
+		model_fill(t, block, fill);
+		while (at + n < FILE_BLOCK && fill[at + n] == data[at + n])
+			n++;
+		if (n > most) {
+			most = n;
+			*tag = t;
+		}
+	}
+	return most;
+}
+
+/* Prints the pieces of a block by the tags of their WRITEs.  A few bytes can be
+ * like those of some tag by chance. */
+static void print_content(uint32_t block, const uint8_t *data)
+{
+	uint32_t tag = 0, at = 0, n;
+
+	printf(" holds");
+	for (int i = 0; at < FILE_BLOCK && i < 8; i++) {
+		n = same_bytes(block, data, at, &tag);
+		if (n >= 8)
+			printf(" %u bytes of tag %u,", n, tag);
+		else
+			printf(" %02x%02x%02x%02x of no tag,", data[at],
+			       data[at + 1], data[at + 2], data[at + 3]);
+		at += n >= 8 ? n : 4;
+	}
+	printf(" to byte %u\n", at);
+}
+
+void model_print_data(const struct object *o, const uint8_t *data)
+{
+	printf("file %llu, of %u to %u blocks%s:\n",
+	       (unsigned long long)o->fileid, o->min, o->max,
+	       o->redo ? ", to be written again" : "");
+	for (uint32_t b = 0; b < FILE_BLOCKS; b++) {
+		printf("  block %u: owed tag %u", b, o->block[b].stable);
+		for (unsigned i = 0; i < o->block[b].npending; i++)
+			printf(" or %u", o->block[b].pending[i]);
+		print_content(b, data + b * FILE_BLOCK);
 	}
 	fflush(stdout);
 }

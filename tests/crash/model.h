@@ -22,7 +22,7 @@
 #define SLOT_NAMES	4
 #define SLOT_OBJECTS	2
 #define SLOT_DIRS	2
-#define SLOT_HISTORY	12
+#define SLOT_HISTORY	48
 #define FILE_BLOCKS	12
 /* Two blocks share a page, and a sector. */
 #define FILE_BLOCK	5000u
@@ -80,6 +80,13 @@ struct state {
 	struct model_fh dead;		/* of an object that went last */
 };
 
+/* An operation that is over; its times are in ms. */
+struct done {
+	struct op op;
+	int	 status;
+	uint64_t began, ended;
+};
+
 struct slot {
 	unsigned index;
 	struct state s;
@@ -88,7 +95,8 @@ struct slot {
 	bool	 frozen;		/* none until the next start */
 	bool	 unanswered;		/* frozen, for want of an answer */
 	unsigned nhistory;
-	struct { struct op op; int status; } history[SLOT_HISTORY];
+	uint64_t began;			/* when op was sent, in ms */
+	struct done history[SLOT_HISTORY];
 };
 
 /* The results in a reply, beside its status. */
@@ -124,5 +132,7 @@ bool model_block_ok(const struct object *o, uint32_t block,
 		    const uint8_t *data);
 void model_remember(struct slot *slot, int status);
 void model_print(const struct slot *slot);
+/* The data that a file is to have, and which it has. */
+void model_print_data(const struct object *o, const uint8_t *data);
 
 #endif

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/clock.h"
+
 #define WAIT_MS		60000
 #define CHILD		"child"
 
@@ -73,7 +75,7 @@ bool wire_open(struct wire *w, uint16_t port, int program)
 {
 	struct wait wait = { .done = false };
 
-	*w = (struct wire){ .nfs = nfs_init_context() };
+	*w = (struct wire){ .nfs = nfs_init_context(), .port = port };
 	if (!w->nfs)
 		abort();
 	nfs_set_autoreconnect(w->nfs, 0);
@@ -314,6 +316,7 @@ void wire_start(struct wire *w, struct slot *slot)
 	struct ack none = { .fileid = 0 };
 
 	slot->busy = true;
+	slot->began = clock_ms();
 	if (start(w->rpc, slot) != 0)
 		wire_done(slot, -1, &none);
 }

@@ -16,6 +16,7 @@
 struct wire {
 	struct nfs_context *nfs;
 	struct rpc_context *rpc;
+	uint16_t port;			/* of the server, or of the way to it */
 	bool	 broken;
 };
 

@@ -33,6 +33,11 @@ uint32_t model_random(void)
 	return (uint32_t)(mix(seed) >> 16);
 }
 
+uint32_t model_tag(void)
+{
+	return ++last_tag;
+}
+
 void model_seed(uint64_t s)
 {
 	seed = s;
@@ -119,7 +124,7 @@ static bool choose_new(struct slot *slot, struct op *op)
 	if (slot->s.name[op->name] >= 0)
 		return false;
 	op->obj = slot->s.obj[0].kind == KIND_NONE ? 0 : 1;
-	op->tag = ++last_tag;
+	op->tag = model_tag();
 	op->how = (int)(model_random() % 2);	/* UNCHECKED, GUARDED */
 	op->mode = op->kind == OP_MKDIR ? 0755 :
 		   modes[model_random() % 6] | model_mode_always;
@@ -156,7 +161,7 @@ static bool choose_data(struct slot *slot, struct op *op)
 		op->count = FILE_BLOCKS - op->block;
 	/* UNSTABLE for the half, DATA_SYNC and FILE_SYNC. */
 	op->how = model_random() % 2 ? 0 : 1 + (int)(model_random() % 2);
-	op->tag = ++last_tag;
+	op->tag = model_tag();
 	return op->how || !pending_full(o);
 }
 
@@ -178,7 +183,7 @@ static bool choose_redo(struct slot *slot, struct op *op)
 					o->block[b].npending - 1] };
 			/* Zeros were cut off, not written. */
 			if (op->tag == 0)
-				op->tag = ++last_tag;
+				op->tag = model_tag();
 			return true;
 		}
 		o->redo = false;

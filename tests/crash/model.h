@@ -112,6 +112,8 @@ extern int model_mode_always;
 
 uint32_t model_random(void);
 void model_seed(uint64_t seed);
+/* A new one. */
+uint32_t model_tag(void);
 void model_init(struct slot *slot, unsigned index);
 /* The text of one of its names, and the directory that this is in. */
 void model_name(const struct slot *slot, int name, char out[32]);

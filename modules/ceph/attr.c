@@ -201,9 +201,43 @@ static bool fits_guard(const struct vfs_setattr *set,
 		set->guard.tv_nsec == sx->stx_ctime.tv_nsec);
 }
 
+/*
+ * The metadata server cuts a file's objects itself, and skips those that don't
+ * exist.  If the library sends data to such an object after that, as when an
+ * OSD restarts, the object is longer than the file (Ceph 16.2).  The data is
+ * hidden until the file grows and is cut again behind it: then clients read
+ * it.  So the data that the library has is written first.  If that fails,
+ * clients learn it by the verifier.
+ */
+static void write_before_cut(struct cfs_call *c)
+{
+	(void)cfs_sync(c);
+}
+
+/* The caller has the node's turn. */
+static int check_and_set(struct cfs_call *c, struct vfs_op *op)
+{
+	const struct vfs_setattr *set = op->set;
+	struct ceph_statx sx;
+	int err = cfs_stat(c, &sx);
+
+	if (err == 0) {
+		cfs_wcc_before(&sx, op->wcc);
+		if (!fits_guard(set, &sx))
+			err = -EDOM;
+		else if (cfs_is_fixed(c->node) && set->set)
+			err = -EROFS;
+	}
+	if (err == 0)
+		err = may_set_all(c, op, &sx, set);
+	if (err == 0 && set->set & VFS_SET_SIZE && set->size < sx.stx_size)
+		write_before_cut(c);
+	return err < 0 ? err : set_at_once(c, c->in, op->cred, &sx, set);
+}
+
 int cfs_setattr(struct vfs_op *op)
 {
-	struct ceph_statx sx;
+	bool sizes = op->set->set & VFS_SET_SIZE;
 	struct cfs_call c;
 	int err = cfs_begin(&c, op);
 
@@ -214,18 +248,12 @@ int cfs_setattr(struct vfs_op *op)
 	err = cfs_turn_take(c.node);
 	if (err < 0)
 		return cfs_end(&c, err);
-	err = cfs_stat(&c, &sx);
+	err = sizes ? cfs_size_take(c.node, true) : 0;
 	if (err == 0) {
-		cfs_wcc_before(&sx, op->wcc);
-		if (!fits_guard(op->set, &sx))
-			err = -EDOM;
-		else if (cfs_is_fixed(c.node) && op->set->set)
-			err = -EROFS;
+		err = check_and_set(&c, op);
+		if (sizes)
+			cfs_size_give(c.node);
 	}
-	if (err == 0)
-		err = may_set_all(&c, op, &sx, op->set);
-	if (err == 0)
-		err = set_at_once(&c, c.in, op->cred, &sx, op->set);
 	cfs_turn_give(c.node);
 	if (err == 0 && op->set->set)
 		err = cfs_sync_change(&c, c.in);

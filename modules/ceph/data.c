@@ -169,8 +169,12 @@ static int64_t write_data(struct cfs_call *c, struct vfs_op *op,
 		n = cfs_open(c, true, &fh);
 	if (n < 0)
 		return n;
-	n = ceph_ll_writev(c->cm, fh, op->write.iov, op->write.niov,
-			   (int64_t)op->write.off);
+	n = cfs_size_take(c->node, false);
+	if (n == 0) {
+		n = ceph_ll_writev(c->cm, fh, op->write.iov, op->write.niov,
+				   (int64_t)op->write.off);
+		cfs_size_give(c->node);
+	}
 	if (n >= 0 && op->write.stable != VFS_UNSTABLE) {
 		/* The size is data, too, where the file has grown. */
 		err = cfs_sync(c);

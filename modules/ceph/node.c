@@ -85,6 +85,7 @@ static struct cfs_node *alloc_node(struct cfs_fs *fs, vinodeno_t vino,
 	atomic_init(&n->used, true);
 	pthread_mutex_init(&n->turn, NULL);
 	cfs_lock_init(&n->syncs);
+	cfs_lock_init(&n->size);
 	pthread_mutex_init(&n->lock, NULL);
 	return n;
 }
@@ -225,6 +226,20 @@ int cfs_turn_take(struct cfs_node *n)
 void cfs_turn_give(struct cfs_node *n)
 {
 	mutex_unlock(&n->turn);
+}
+
+int cfs_size_take(struct cfs_node *n, bool alone)
+{
+	const struct timespec until = cfs_time_in(TURN_WAIT_S);
+
+	return alone ?
+	       -pthread_rwlock_clockwrlock(&n->size, CLOCK_MONOTONIC, &until) :
+	       -pthread_rwlock_clockrdlock(&n->size, CLOCK_MONOTONIC, &until);
+}
+
+void cfs_size_give(struct cfs_node *n)
+{
+	pthread_rwlock_unlock(&n->size);
 }
 
 static int open_once(struct cfs_call *c, int flags, struct Fh **fh)
@@ -382,6 +397,7 @@ void cfs_node_free(struct vfs_node *node)
 	pthread_rwlock_unlock(&c->lock);
 	pthread_mutex_destroy(&n->turn);
 	pthread_rwlock_destroy(&n->syncs);
+	pthread_rwlock_destroy(&n->size);
 	pthread_mutex_destroy(&n->lock);
 	free(n);
 }

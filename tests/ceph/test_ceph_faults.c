@@ -93,6 +93,81 @@ TEST(an_osd_that_is_killed_loses_nothing)
 	kill_daemon("osd.0", true, 0);
 }
 
+/* ---- data on its way while its file is cut */
+
+/* In a directory that the first server does not know. */
+static void change_by_second(void)
+{
+	struct model_fh top = pair_mount(&pair_second, "/"), dir, made;
+	static unsigned n;
+	struct wire w;
+	char name[32];
+
+	ck_assert(wire_open(&w, pair_second.tcp_port, NFS_PROGRAM));
+	snprintf(name, sizeof(name), "second%d", (int)getpid());
+	ck_assert(wire_mkdir(&w, &top, name, &dir));
+	snprintf(name, sizeof(name), "change%u", n++);
+	ck_assert(wire_mkdir(&w, &dir, name, &made));
+	wire_close(&w);
+}
+
+static void start_op(struct slot *slot, struct op op)
+{
+	slot->op = op;
+	wire_start(&pair_crash->wire[0], slot);
+}
+
+static void do_op(struct slot *slot, struct op op)
+{
+	start_op(slot, op);
+	crash_settle(pair_crash, 60000000);
+	ck_assert(!slot->busy);
+}
+
+static struct op new_size(uint32_t blocks)
+{
+	return (struct op){ .kind = OP_SIZE, .block = blocks };
+}
+
+/* The COMMIT has the library write the data. */
+static void commit_and_cut(struct slot *slot, uint32_t blocks)
+{
+	struct slot *committer = slot + 1;
+	unsigned index = committer->index;
+
+	committer->s.obj[0] = slot->s.obj[0];
+	start_op(committer, (struct op){ .kind = OP_COMMIT });
+	start_op(slot, new_size(blocks));
+	crash_settle(pair_crash, 3000000);
+	kill(pair_crash->d.pid, SIGSTOP);
+	pair_cluster("start", "osd.0");
+	/* When these are durable, so are the cluster's changes before them. */
+	for (int i = 0; i < 3; i++)
+		change_by_second();
+	kill(pair_crash->d.pid, SIGCONT);
+	crash_settle(pair_crash, 60000000);
+	ck_assert(!any_busy());
+	model_init(committer, index);
+}
+
+/* The server is stopped while the OSD starts, so its data would arrive after
+ * the cluster has cut the file. */
+TEST(data_that_was_under_way_when_a_file_was_cut_does_not_come_back)
+{
+	struct slot *slot = &pair_crash->slots[0];
+
+	pair_connect(&pair_crash->d);
+	change_by_second();
+	do_op(slot, (struct op){ .kind = OP_CREATE, .mode = 0644 });
+	do_op(slot, (struct op){ .kind = OP_WRITE, .block = 5, .count = 4,
+				 .tag = model_tag() });
+	pair_cluster("kill", "osd.0");
+	commit_and_cut(slot, 2);
+	do_op(slot, new_size(12));
+	do_op(slot, new_size(9));
+	check_by_both();
+}
+
 TEST(a_monitor_that_is_killed_loses_nothing)
 {
 	kill_daemon("mon.a", false, 0);

@@ -115,14 +115,14 @@ static bool is_fetched(const struct fetch *f, const struct walk_at *at,
 }
 
 /* The copy is as old as the copying: a source that changes from then on is
- * newer, whatever of it was read. */
+ * newer, whatever of it was read.  File systems take the same coarse clock. */
 static int fetch_data(struct fetch *f, struct walk_at *at, struct aside *a)
 {
 	struct tool_object obj = { .fh = at->fh, .attr = at->attr };
 	struct timespec begun;
 	int err;
 
-	clock_gettime(CLOCK_REALTIME, &begun);
+	clock_gettime(CLOCK_REALTIME_COARSE, &begun);
 	err = copy_get(f->w.t, &obj, a->fd, a->name, a->have);
 	if (err == TOOL_OK) {
 		err = set_mtime(a->fd, &begun);

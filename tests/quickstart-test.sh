@@ -533,10 +533,8 @@ beside()
 {
 	local phase_log=$work/logs/beside.log name=$1 other=''; shift
 	case $name in
-	# The lab's emulator leaves most of a processor to others, and CephFS
-	# waits.
+	# The lab's emulator leaves most of a processor to others.
 	lab) ahead "$@" > "$work/logs/ahead.log" 2>&1 & ;;
-	ceph) ;;
 	# Instructions are as many however long they take.
 	crash) other=callgrind ;;
 	# Half of a soak is rest, and the models measure nothing.

@@ -181,6 +181,12 @@ static void put_entries(void)
 }
 
 /* A good result of each kind. */
+static void put_wcc(void)
+{
+	xdr_put_bool(&out, false);
+	put_attr();
+}
+
 static void put_result(enum nfsc_kind kind)
 {
 	xdr_out_init(&out, wire, sizeof(wire));
@@ -205,22 +211,24 @@ static void put_result(enum nfsc_kind kind)
 		xdr_put_bool(&out, false);
 		xdr_put_bool(&out, false);
 		return;
+	case NFS_OP_RENAME:
+		put_wcc();
+		put_wcc();
+		return;
+	case NFS_OP_LINK:
+		put_attr();
+		put_wcc();
+		return;
 	case NFS_OP_EMPTY:
 	case NFS_OP_SET:
+	case NFS_OP_TOUCH:
 	case NFS_OP_REMOVE:
 	case NFS_OP_RMDIR:
-	case NFS_OP_RENAME:
-		xdr_put_bool(&out, false);
-		put_attr();
-		if (kind == NFS_OP_RENAME) {
-			xdr_put_bool(&out, false);
-			put_attr();
-		}
+		put_wcc();
 		return;
 	case NFS_OP_WRITE:
 	case NFS_OP_COMMIT:
-		xdr_put_bool(&out, false);
-		put_attr();
+		put_wcc();
 		if (kind == NFS_OP_WRITE) {
 			xdr_put_u32(&out, 50);
 			xdr_put_u32(&out, 2);

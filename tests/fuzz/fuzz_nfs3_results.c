@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Results of NFS version 3, of any bytes, as a server may send them to
- * gannet-nfs.  The first byte says of which procedure, the second where the
- * rest is cut in two segments.  Every byte that the result names is read, so
- * that one outside is found.
+ * Results of NFS version 3, of any bytes, as a server can send them to
+ * gannet-nfs.  The first byte selects the procedure, the second where the rest
+ * is cut in two segments.  Every byte that the result names is read, so that
+ * one outside is found.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -407,6 +407,35 @@ TEST_LOOP(a_source_that_changes_within_a_copy_fails_and_is_copied_again,
 	stop();
 }
 
+/* Its attributes are listed, and then it has to wait for the copy of another
+ * file. */
+TEST(a_source_that_changes_before_its_copy_begins_is_copied_again)
+{
+	int fd, status;
+	pid_t pid;
+
+	start(WAY_TCP);
+	ck_assert_int_eq(mkdir(path(export, "t"), 0755), 0);
+	ck_assert_int_eq(mkdir(path(d.dir, "in"), 0755), 0);
+	make_file(path(export, "t/a"), 8 << 20);
+	make_file(path(export, "t/b"), 1000);
+	pid = signal_after(keep(url("t")), keep(path(d.dir, "in")),
+			   keep(path(d.dir, "in/t")), 300000, SIGSTOP);
+	ck_assert(waitpid(pid, &status, WUNTRACED) == pid &&
+		  WIFSTOPPED(status));
+	fd = open(path(export, "t/b"), O_WRONLY);
+	ck_assert_int_eq(pwrite(fd, "other", 5, 100), 5);
+	close(fd);
+	kill(pid, SIGCONT);
+	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+	ck_assert(WIFEXITED(status));
+	ck_assert_int_eq(WEXITSTATUS(status), 1);
+	ck_assert_int_eq(TOOL("cp", "-r", "--continue", "--dry-run", url("t"),
+			      path(d.dir, "in")), 0);
+	ck_assert_msg(strstr(out, "/t/b\n"), "%s", out);
+	stop();
+}
+
 /* A disk that is full in the middle: RLIMIT_FSIZE says so for the local one. */
 TEST(a_copy_that_fails_leaves_what_was_there)
 {

@@ -68,6 +68,42 @@ TEST_LOOP(files_are_renamed_and_moved_below_a_directory, 0, WAYS)
 	stop();
 }
 
+TEST(a_move_to_a_link_replaces_the_link)
+{
+	start(WAY_TCP);
+	make_three();
+	ck_assert_int_eq(symlink("b", path(export, "link")), 0);
+	ck_assert_int_eq(symlink("dir", path(export, "way")), 0);
+	ck_assert_msg(TOOL("mv", url("a"), url("link")) == 0, "%s", err);
+	ck_assert(!is_there("a"));
+	ck_assert(S_ISREG(stat_of("link").st_mode));
+	ck_assert_int_eq(stat_of("link").st_size, 100);
+	ck_assert_int_eq(stat_of("b").st_size, 200);
+	ck_assert_msg(TOOL("mv", url("link"), url("way")) == 0, "%s", err);
+	ck_assert_int_eq(stat_of("dir/link").st_size, 100);
+	/* No link is made where another one leads. */
+	ck_assert_int_eq(symlink("none", path(export, "gap")), 0);
+	ck_assert_int_eq(TOOL("ln", url("b"), url("gap")), 1);
+	has(err, "NFS3ERR_EXIST");
+	ck_assert_int_eq(TOOL("ln", "-s", "x", url("gap")), 1);
+	ck_assert(!is_there("none"));
+	stop();
+}
+
+TEST(a_file_is_not_moved_or_linked_to_itself)
+{
+	start(WAY_TCP);
+	make_three();
+	ck_assert_int_eq(TOOL("ln", url("a"), url("a2")), 0);
+	ck_assert_int_eq(TOOL("ln", url("a"), url("a2")), 1);
+	has(err, "NFS3ERR_EXIST");
+	ck_assert_int_eq(TOOL("mv", url("a"), url("a2")), 1);
+	has(err, "the same file as");
+	ck_assert_int_eq(TOOL("mv", url("a"), url("a")), 1);
+	ck_assert(is_there("a") && is_there("a2"));
+	stop();
+}
+
 TEST(a_move_that_cannot_be_leaves_everything)
 {
 	start(WAY_TCP);
@@ -104,6 +140,8 @@ TEST_LOOP(links_of_both_kinds_are_made, 0, WAYS)
 	ck_assert_str_eq(text, "no/where");
 	ck_assert_int_eq(TOOL("ln", "-s", "../up", url("dir")), 0);
 	ck_assert_int_eq(readlink(path(export, "dir/up"), text, 15), 5);
+	ck_assert_int_eq(TOOL("ln", "-s", "../far//", url("dir")), 0);
+	ck_assert_int_eq(readlink(path(export, "dir/far"), text, 15), 8);
 	ck_assert_int_eq(TOOL("ln", "-s", "x", url("a")), 1);
 	ck_assert(S_ISREG(stat_of("a").st_mode));
 	stop();
@@ -185,6 +223,28 @@ TEST_LOOP(du_adds_up_a_tree_and_counts_a_file_once, 0, WAYS)
 	stop();
 }
 
+/* A walk enters 256 directories in one another, and looks at files in the
+ * last. */
+TEST(du_counts_files_in_the_deepest_directory)
+{
+	char at[1024], name[1032], again[1032];
+	size_t len;
+
+	start(WAY_TCP);
+	len = (size_t)snprintf(at, sizeof(at), "%s", export);
+	for (int i = 0; i < 256; i++) {
+		strcpy(at + len, "/d");
+		len += 2;
+		ck_assert_int_eq(mkdir(at, 0755), 0);
+	}
+	snprintf(name, sizeof(name), "%s/a", at);
+	snprintf(again, sizeof(again), "%s/b", at);
+	make_file(name, 100000);
+	ck_assert_int_eq(link(name, again), 0);
+	ck_assert_msg(TOOL("du", "-s", url("")) == 0, "%s", err);
+	stop();
+}
+
 TEST(options_of_other_commands_are_refused)
 {
 	start(WAY_TCP);
@@ -192,6 +252,7 @@ TEST(options_of_other_commands_are_refused)
 	ck_assert_int_eq(TOOL("mv", "-s", url("a"), url("x")), 2);
 	has(err, "mv has no -s");
 	ck_assert_int_eq(TOOL("du", "--symbolic", url("")), 2);
+	has(err, "du has no --symbolic");
 	ck_assert_int_eq(TOOL("ln", "--summarize", url("a"), url("x")), 2);
 	ck_assert_int_eq(TOOL("touch", "-f", url("x")), 2);
 	has(err, "touch has no --force");

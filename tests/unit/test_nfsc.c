@@ -180,13 +180,13 @@ static void put_entries(void)
 	xdr_put_bool(&out, true);
 }
 
-/* A good result of each kind. */
 static void put_wcc(void)
 {
 	xdr_put_bool(&out, false);
 	put_attr();
 }
 
+/* A good result of each kind. */
 static void put_result(enum nfsc_kind kind)
 {
 	xdr_out_init(&out, wire, sizeof(wire));

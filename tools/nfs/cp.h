@@ -33,9 +33,8 @@ struct cp_file {
 bool cp_file_here(const struct stat *st, struct cp_file *out);
 void cp_file_there(const struct nfs3_attr *a, struct cp_file *out);
 /*
- * True if an earlier copy has made @copy of what @source still is.  The copy's
- * mtime is the source's, or one when the source was the same as at the end of
- * the copy.
+ * True if @copy is a complete copy of the present @source.  Its mtime is then
+ * the source's, or without @preserve a time after the source's last change.
  */
 bool cp_is_done(const struct cp_file *source, const struct cp_file *copy,
 		bool preserve);

@@ -114,8 +114,11 @@ static bool is_fetched(const struct fetch *f, const struct walk_at *at,
 	       cp_is_done(source, &copy, f->w.t->o->preserve);
 }
 
-/* The copy is as old as the copying: a source that changes from then on is
- * newer, whatever of it was read.  File systems take the same coarse clock. */
+/* The copy gets the time when the copying began, by the coarse clock that file
+ * systems use: a source that changes later is newer.  A source that no longer
+ * has its listed attributes can have changed earlier, even after an earlier
+ * run received a part.  Its copy gets the listed time, so that --continue
+ * copies it again. */
 static int fetch_data(struct fetch *f, struct walk_at *at, struct aside *a)
 {
 	struct tool_object obj = { .fh = at->fh, .attr = at->attr };
@@ -125,7 +128,8 @@ static int fetch_data(struct fetch *f, struct walk_at *at, struct aside *a)
 	clock_gettime(CLOCK_REALTIME_COARSE, &begun);
 	err = copy_get(f->w.t, &obj, a->fd, a->name, a->have);
 	if (err == TOOL_OK) {
-		err = set_mtime(a->fd, &begun);
+		err = set_mtime(a->fd, obj.changed ? &at->attr.attr.mtime :
+				&begun);
 		err = err < 0 ? complain_local(at, err) : TOOL_OK;
 	}
 	if (err == TOOL_OK)

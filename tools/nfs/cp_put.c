@@ -224,17 +224,14 @@ static int name_file(struct tool *t, const struct here *h,
 static bool link_is_sent(struct tool *t, const struct nfs3_fh *dir,
 			 const char *name, const char *target)
 {
+	struct tool_object at = { .fh.len = 0 };
 	char text[NFS_PATH_MAX];
-	struct nfsc_op op = { .kind = NFS_OP_READLINK, .data = text,
-			      .count = sizeof(text) };
-	struct tool_object at;
+	size_t len;
 
-	if (!t->o->resume || tool_lookup(t, dir, name, &at) != TOOL_OK ||
-	    at.fh.len == 0 || at.attr.attr.type != VFS_LNK)
+	if (!t->o->resume || tool_lookup(t, dir, name, &at) != TOOL_OK)
 		return false;
-	op.fh = at.fh;
-	return session_do(t->s, &op) == 0 && op.status == 0 &&
-	       op.got == strlen(target) && memcmp(text, target, op.got) == 0;
+	len = tool_read_link(t, &at.attr, &at.fh, text);
+	return len == strlen(target) && memcmp(text, target, len) == 0;
 }
 
 static int send_link(struct tool *t, const struct here *h,
@@ -430,8 +427,10 @@ static uint64_t sum_here(const struct tool_options *o, int dir,
 int cp_put(const char *from, const char *url, const struct tool_options *o)
 {
 	struct tool t;
-	int err = tool_open(&t, url, o);
+	int err = tool_parse(&t, url, o);
 
+	if (err == TOOL_OK)
+		err = tool_connect_above(&t);
 	if (err != TOOL_OK)
 		return err;
 	progress_begin(&t, from, progress_is_shown(o) ?

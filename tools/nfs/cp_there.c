@@ -38,23 +38,14 @@ int there_make(struct tool *t, const struct nfs3_fh *dir, const char *aside,
 	       tool_complain(t->text, 0, NFS_NOENT) : err;
 }
 
-/* A RENAME whose reply was lost is sent again, and finds nothing. */
 int there_place(struct tool *t, const struct tool_object *made,
 		const char *name)
 {
 	struct nfsc_op op = { .kind = NFS_OP_RENAME, .fh = made->parent,
 			      .name = made->name, .into = made->parent,
 			      .target = name };
-	struct tool_object now = { .fh.len = 0 };
 
-	if (session_do(t->s, &op) == 0 && op.status == NFS_NOENT &&
-	    tool_lookup(t, &made->parent, name, &now) == TOOL_OK &&
-	    now.fh.len > 0 && now.attr.attr.fileid == made->attr.attr.fileid &&
-	    now.attr.fsid == made->attr.fsid)
-		return TOOL_OK;
-	if (op.err < 0 || op.status != 0)
-		return tool_complain(t->text, op.err, op.status);
-	return TOOL_OK;
+	return tool_give_name(t, &op, made);
 }
 
 /* Another copy of the same source can have a part of that name by now. */

@@ -6,7 +6,8 @@
 
 #include "tools/nfs/tool.h"
 
-enum { LEVELS_MAX = 258 };	/* as many as a walk has, and one above */
+/* From the place above the top to a file in the deepest directory. */
+enum { LEVELS = WALK_DEPTH_MAX + 3 };
 
 /* A file with several names, which counts once. */
 struct counted {
@@ -15,7 +16,7 @@ struct counted {
 
 struct du {
 	struct walk w;
-	uint64_t used[LEVELS_MAX];	/* of the directories on the way */
+	uint64_t used[LEVELS];		/* on the way, by depth + 1 */
 	void	*counted;		/* of tsearch(3) */
 	bool	 left_out;		/* there was no memory to count it */
 };

@@ -271,6 +271,30 @@ int tool_open_above(struct tool *t, const char *url,
 	return err;
 }
 
+int tool_connect_above(struct tool *t)
+{
+	struct tool_object at;
+	char *rest = t->mount.rest;
+	int err = tool_connect(t);
+	size_t len;
+
+	if (err != TOOL_OK || rest[0])
+		return err;
+	err = tool_find(t, &at, false, false);
+	if (err == TOOL_OK && at.attr.attr.type == VFS_DIR)
+		return TOOL_OK;
+	tool_close(t);
+	if (err != TOOL_OK)
+		return err;
+	err = tool_open_above(t, t->text, t->o, &at);
+	if (err != TOOL_OK)
+		return err;
+	len = strlen(rest);
+	snprintf(rest + len, sizeof(t->mount.rest) - len, "%s%s",
+		 len > 0 ? "/" : "", at.name);
+	return TOOL_OK;
+}
+
 void tool_close(struct tool *t)
 {
 	session_close(t->s);

@@ -2,8 +2,9 @@
 /*
  * json - what is listed as JSON: an object on each line, in ASCII.
  *
- * A name is bytes, and JSON's strings are Unicode: of a name that is not UTF-8
- * the string is for the eye, and its base64 is the name.
+ * A name is bytes, and JSON's strings are Unicode.  If a name is not UTF-8, or
+ * has control characters above U+007F, its string is for the eye, and its
+ * base64 is the name.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -449,7 +449,7 @@ static const char *pointless(const struct parsed *p)
 	if (p->o.force && !strchr(letters, 'F'))
 		return "--force";
 	if (p->o.symbolic && !strchr(letters, 'L'))
-		return "-s";
+		return strchr(letters, 'S') ? "--symbolic" : "-s";
 	if (p->o.summary && !strchr(letters, 'S'))
 		return "--summarize";
 	if (strchr(letters, 'K'))

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* move - mv and ln: a file gets a name on the same server. */
+#include <errno.h>
 #include <string.h>
 #include <strings.h>
 
@@ -11,38 +12,59 @@ static bool is_same_server(const struct nfsc_url *a, const struct nfsc_url *b)
 	       a->transport == b->transport;
 }
 
-/* Where the new name goes: below @to if that is a directory, under the name of
- * what gets it; else it is what @to names. */
+/* The object that the URL names.  A symbolic link is followed only to a
+ * directory, as mv(1) does: otherwise the link itself has the new name. */
+static int find_last(struct tool *t, struct tool_object *at)
+{
+	struct tool_object end;
+	int err = tool_find(t, at, false, true);
+
+	if (err != TOOL_OK || at->fh.len == 0 || at->attr.attr.type != VFS_LNK)
+		return err;
+	err = tool_find(t, &end, true, true);
+	if (err == TOOL_OK && end.fh.len > 0 && end.attr.attr.type == VFS_DIR)
+		*at = end;
+	return err;
+}
+
+/* The new name: @name below the URL's object if that is a directory, otherwise
+ * the name in the URL.  at->fh.len is 0 if nothing has the new name yet. */
 static int find_target(struct tool *t, const char *name, struct tool_object *at)
 {
-	int err = tool_find(t, at, true, true);
+	struct nfs3_fh dir;
+	int err = find_last(t, at);
 
 	if (err != TOOL_OK)
 		return err;
 	if (at->fh.len > 0 && at->attr.attr.type == VFS_DIR) {
-		at->parent = at->fh;
-		snprintf(at->name, sizeof(at->name), "%s", name);
-	} else if (t->o->into) {
+		dir = at->fh;
+		return tool_lookup(t, &dir, name, at);
+	}
+	if (t->o->into)
 		return tool_complain(t->text, 0, at->fh.len > 0 ?
 				     NFS_NOTDIR : NFS_NOENT);
-	}
 	/* The server has let a file itself be mounted. */
 	return at->parent.len == 0 ? tool_complain(t->text, 0, NFS_EXIST) :
 	       TOOL_OK;
 }
 
-/* A LINK or RENAME that was answered, and whose answer was lost, is sent again
- * and finds that it is done. */
-static int give_name(struct tool *t, struct nfsc_op *op,
-		     const struct tool_object *from)
+static bool is_same_object(const struct tool_object *a,
+			   const struct tool_object *b)
+{
+	return a->fh.len > 0 && b->fh.len > 0 &&
+	       a->attr.fsid == b->attr.fsid &&
+	       a->attr.attr.fileid == b->attr.attr.fileid;
+}
+
+int tool_give_name(struct tool *t, struct nfsc_op *op,
+		   const struct tool_object *from)
 {
 	uint32_t done = op->kind == NFS_OP_LINK ? NFS_EXIST : NFS_NOENT;
 	struct tool_object now = { .fh.len = 0 };
 
 	if (session_do(t->s, op) == 0 && op->status == done &&
 	    tool_lookup(t, &op->into, op->target, &now) == TOOL_OK &&
-	    now.fh.len > 0 && now.attr.fsid == from->attr.fsid &&
-	    now.attr.attr.fileid == from->attr.attr.fileid)
+	    is_same_object(&now, from))
 		return TOOL_OK;
 	if (op->err < 0 || op->status != 0)
 		return tool_complain(t->text, op->err, op->status);
@@ -63,11 +85,19 @@ static int rename_from(struct tool *to, const char *url)
 		err = tool_complain(url, 0, NFS_NOENT);
 	if (err == TOOL_OK)
 		err = find_target(to, dir.name, &at);
+	/* RENAME between two names of one file does nothing, and succeeds.  One
+	 * name can change its case where the server ignores case. */
+	if (err == TOOL_OK && is_same_object(&at, &from) &&
+	    (from.attr.attr.nlink > 1 || strcmp(at.name, dir.name) == 0)) {
+		fprintf(stderr, "gannet-nfs: %s: the same file as %s\n", url,
+			to->text);
+		err = TOOL_FAILED;
+	}
 	if (err == TOOL_OK) {
 		op = (struct nfsc_op){
 			.kind = NFS_OP_RENAME, .fh = dir.fh, .name = dir.name,
 			.into = at.parent, .target = at.name };
-		err = give_name(&t, &op, &from);
+		err = tool_give_name(&t, &op, &from);
 	}
 	tool_close(&t);
 	return err;
@@ -85,24 +115,38 @@ static int link_from(struct tool *to, const char *url)
 	err = tool_find(&t, &from, false, false);
 	if (err == TOOL_OK)
 		err = find_target(to, from.name, &at);
+	/* An earlier link to the same file would look like a lost answer. */
+	if (err == TOOL_OK && at.fh.len > 0)
+		err = tool_complain(to->text, 0, NFS_EXIST);
 	if (err == TOOL_OK) {
 		op = (struct nfsc_op){
 			.kind = NFS_OP_LINK, .fh = from.fh,
 			.into = at.parent, .target = at.name };
-		err = give_name(&t, &op, &from);
+		err = tool_give_name(&t, &op, &from);
 	}
 	tool_close(&t);
 	return err;
 }
 
-/* A symbolic link: its text is any path, and need not lead anywhere. */
+/* A symbolic link: its text is any path, and need not lead anywhere.  The name
+ * is the path's last part, without the slashes behind it. */
 static int link_to(struct tool *to, const char *text)
 {
-	const char *slash = strrchr(text, '/');
+	char name[NFS_NAME_MAX + 1];
 	struct tool_object at;
 	struct nfsc_op op;
-	int err = find_target(to, slash ? slash + 1 : text, &at);
+	size_t end = strlen(text), start;
+	int err;
 
+	while (end > 1 && text[end - 1] == '/')
+		end--;
+	for (start = end; start > 0 && text[start - 1] != '/'; start--)
+		;
+	if (end - start > NFS_NAME_MAX)
+		return tool_complain(text, -ENAMETOOLONG, 0);
+	memcpy(name, text + start, end - start);
+	name[end - start] = '\0';
+	err = find_target(to, name, &at);
 	if (err != TOOL_OK)
 		return err;
 	op = (struct nfsc_op){ .kind = NFS_OP_SYMLINK, .fh = at.parent,
@@ -129,7 +173,7 @@ static int name_each(int n, char *const args[], const struct tool_options *o,
 		}
 	}
 	if (worst == TOOL_OK)
-		worst = tool_connect(&to);
+		worst = tool_connect_above(&to);
 	if (worst != TOOL_OK)
 		return worst;
 	for (int i = 0; i < n - 1; i++) {

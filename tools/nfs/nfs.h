@@ -52,7 +52,7 @@ enum nfsc_kind {
 	NFS_OP_MKDIR, NFS_OP_SYMLINK, NFS_OP_REMOVE, NFS_OP_RMDIR,
 	NFS_OP_FSSTAT, NFS_OP_ACCESS,
 	NFS_OP_RENAME,			/* to the name target, in into */
-	NFS_OP_LINK,			/* the same, a name more */
+	NFS_OP_LINK,			/* of fh, as the name target in into */
 	NFS_OP_TOUCH,			/* SETATTR of both times to now */
 	NFS_NOPS,
 };

@@ -207,8 +207,9 @@ static bool receive_reply(struct session *s, int ms)
 	if (err == 0)
 		err = take_reply(s, &x);
 	s->broken = err < 0 && err != -ETIMEDOUT;
+	/* A call that is sent on a closed connection gets EPIPE. */
 	if (err < 0)
-		s->why = err;
+		s->why = err == -EPIPE ? -ECONNRESET : err;
 	return err != -ETIMEDOUT;
 }
 

@@ -107,6 +107,9 @@ int tool_open(struct tool *t, const char *url, const struct tool_options *o);
 struct tool_object;
 int tool_open_above(struct tool *t, const char *url,
 		    const struct tool_options *o, struct tool_object *dir);
+/* The same, but never mounts a file itself, as Linux servers allow: so
+ * tool_find() knows the directory of the URL's object. */
+int tool_connect_above(struct tool *t);
 /* The outcome of a call of MOUNT, 0 or -errno, as an exit code. */
 int tool_reach(const struct tool *t, int err);
 void tool_close(struct tool *t);
@@ -149,6 +152,9 @@ void listing_free(struct listing *l);
  * them by LOOKUP, if the name is valid. */
 void tool_look_up(struct tool *t, const struct nfs3_fh *dir,
 		  struct nfsc_entry *e);
+
+/* The deepest directory that a walk enters; files in it are one below. */
+enum { WALK_DEPTH_MAX = 256 };
 
 /* Where a walk is: an object, and the directories that it is in. */
 struct walk_at {
@@ -226,6 +232,10 @@ int tool_du(const char *url, const struct tool_options *o);
 /* The last argument is where to, or the directory that it goes into. */
 int tool_mv(int n, char *const args[], const struct tool_options *o);
 int tool_ln(int n, char *const args[], const struct tool_options *o);
+/* Does a RENAME or LINK of @from.  If its answer was lost, it is sent again,
+ * and meets an error that is not reported. */
+int tool_give_name(struct tool *t, struct nfsc_op *op,
+		   const struct tool_object *from);
 /* One MKDIR, into @op; returns op->err. */
 int tool_make_dir(struct tool *t, const struct nfs3_fh *dir, const char *name,
 		  uint32_t mode, struct nfsc_op *op);

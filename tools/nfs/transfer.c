@@ -159,7 +159,7 @@ static int put_file(struct tool *t, int fd, const char *from)
 	}
 	if (err == TOOL_OK)
 		err = empty_or_make(t, &at, S_ISREG(st.st_mode) ?
-					 st.st_mode & 0777 : 0644, &fh);
+				    st.st_mode & 0777 : 0644, &fh);
 	if (err != TOOL_OK)
 		return err;
 	err = copy_put(t, &fh, fd, from, (uint64_t)st.st_size);

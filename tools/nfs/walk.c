@@ -4,14 +4,12 @@
  *
  * The server chooses the names and which directory is in which.  Names that
  * no file can have are reported and passed by; so is a directory in itself, and
- * one below DEPTH_MAX others.
+ * one below WALK_DEPTH_MAX others.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "tools/nfs/tool.h"
-
-enum { DEPTH_MAX = 256 };
 
 void walk_put_path(FILE *f, const struct walk_at *at)
 {
@@ -66,7 +64,7 @@ static int walk_one(struct walk *w, struct walk_at *at)
 	if (is_own_ancestor(at))
 		return walk_refuse(at, "the server has this directory in "
 				   "itself");
-	if (at->depth > DEPTH_MAX)
+	if (at->depth > WALK_DEPTH_MAX)
 		return walk_refuse(at, "too many directories below another");
 	err = w->visit(w, at, WALK_ENTER);
 	if (err == TOOL_OK) {

@@ -27,8 +27,12 @@ static void drop_owner(struct nlm *nlm, struct nlm_owner *o, uint32_t state)
 	struct nlm_wait *w;
 
 	cds_list_for_each_entry(h, &o->holds, on_owner) {
-		h->dropped |= !state ||
-			      (h->state != state && h->older != state);
+		/* The host is in that state now.  If it reaches the newer one
+		 * again, it has restarted. */
+		if (state && h->older == state)
+			h->state = state;
+		h->older = 0;
+		h->dropped |= !state || h->state != state;
 		nlm_hold_mark(h);
 		nlm_file_kick(nlm, h->file);
 	}
@@ -88,8 +92,8 @@ static bool drop_host(struct nlm *nlm, struct nlm_host *h, uint32_t state)
 	return true;
 }
 
-/* Under nlm->lock: the host has sent a LOCK in @state, which came at @ns.
- * True: its state went backwards, and what it had before has ended. */
+/* Under nlm->lock: notes that the host has sent a LOCK in @state, which came at
+ * @ns.  True: the host's state went backwards, and its earlier locks end. */
 static bool hear_state(struct nlm *nlm, struct nlm_host *h, uint32_t state,
 		       uint64_t ns)
 {
@@ -106,47 +110,27 @@ static bool hear_state(struct nlm *nlm, struct nlm_host *h, uint32_t state,
 	return is_back;
 }
 
-/*
- * Under nlm->lock: a LOCK of @o in @file is in @state.  It can overtake the
- * notice of its host's restart, and since processes are numbered anew then, be
- * of a process that has the number of one of before: what that one has in the
- * file ends, and does not become the new one's.
- */
-static void end_namesake(const struct nlm_owner *o, const struct nlm_file *file,
-			 uint32_t state)
-{
-	struct nlm_hold *h = nlm_hold_find(file, o);
-
-	if (!h || !h->state || !nlm_is_newer(state, h->state))
-		return;
-	h->dropped = true;
-	nlm_hold_mark(h);
-}
-
 void nlm_hear_state(struct rpc_call *call)
 {
 	const struct nlm_args *a = rpc_args(call);
 	const struct nlm_who who = nlm_who_of(call);
 	struct nlm *nlm = nlm_op(call)->nlm;
-	const struct nlm_owner *o;
 	struct nlm_host *h = NULL;
 	bool ended = false;
 
 	if (!a->state)
 		return;
 	mutex_lock(&nlm->lock);
-	/* A LOCK of before its host's end does not say how the host is now. */
+	/* A LOCK that came before the host's locks were ended has an old state
+	 * of the host: it says nothing of the state now. */
 	while ((h = nlm_host_next(&nlm->table, &who, h)))
 		if (!nlm_is_outlived(call, h))
 			ended |= hear_state(nlm, h, a->state,
 					    rpc_call_started(call));
-	/* Others of before can be under way at an address of ours that the host
-	 * is new to. */
+	/* Earlier LOCKs of the host can be under way at an address of ours with
+	 * which the host is not in the table yet. */
 	if (ended)
 		nlm_table_ended(&nlm->table, &who, a->state);
-	o = nlm_owner_find(&nlm->table, &who);
-	if (o && !nlm_is_outlived(call, o->host))
-		end_namesake(o, nlm_op(call)->file, a->state);
 	mutex_unlock(&nlm->lock);
 }
 

@@ -64,9 +64,9 @@ struct nlm_config {
 	unsigned max_waits, max_host_waits;
 	/* Of locks and waiters of one file; 0: 32768 and 2048. */
 	unsigned max_file_locks, max_file_waits;
-	/* Of calls that wait for the status monitor, and the time that a
-	 * quarter of so many have over UDP, also where others need their
-	 * places; 0: 256, and 20 s. */
+	/* The calls that may wait for the status monitor; 0: 256.  A quarter of
+	 * so many may be calls over UDP that keep their places, though others
+	 * need them, for asking_ms; 0: 20 s. */
 	unsigned max_asking;
 	uint32_t asking_ms;
 	/* Of results of lock messages on their way, and the time for each to

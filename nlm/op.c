@@ -215,15 +215,26 @@ static bool begin_asking(struct nlm *nlm)
 	return false;
 }
 
-/* Before the status monitor has the call: it can answer at once. */
+/*
+ * Before the status monitor has the call: it can answer at once.
+ *
+ * A datagram that is given up comes again, and waits from the start: so a
+ * monitor that is slow would never answer it in time.  But the source of a
+ * datagram can be forged, so only a quarter of the calls at the monitor may be
+ * datagrams that keep their places though others need them: those that came
+ * first, however many come behind them.
+ */
 static void list_asking(struct rpc_call *call)
 {
 	struct nlm_op *op = nlm_op(call);
+	struct nlm *nlm = op->nlm;
 
-	mutex_lock(&op->nlm->await_lock);
-	cds_list_add_tail(&op->awaiting, &op->nlm->asks);
-	op->nlm->datagrams += call->msg->xprt->datagram;
-	mutex_unlock(&op->nlm->await_lock);
+	mutex_lock(&nlm->await_lock);
+	cds_list_add_tail(&op->awaiting, &nlm->asks);
+	op->keeps = call->msg->xprt->datagram &&
+		    nlm->kept < nlm->config.max_asking / 4;
+	nlm->kept += op->keeps;
+	mutex_unlock(&nlm->await_lock);
 }
 
 static void end_asking(struct rpc_call *call)
@@ -232,34 +243,19 @@ static void end_asking(struct rpc_call *call)
 
 	mutex_lock(&op->nlm->await_lock);
 	cds_list_del(&op->awaiting);
-	op->nlm->datagrams -= call->msg->xprt->datagram;
+	op->nlm->kept -= op->keeps;
 	mutex_unlock(&op->nlm->await_lock);
 	atomic_fetch_sub(&op->nlm->asking, 1);
 }
 
-/* Sent again, a datagram would begin to wait anew: a monitor that is slow, and
- * answers, would be left before it does each time.  But those of hosts that
- * nobody has seen must leave places of UDP to other calls. */
-static bool may_wait_on(struct rpc_call *call)
-{
-	struct nlm *nlm = nlm_op(call)->nlm;
-	const struct nlm_config *c = &nlm->config;
-	bool few;
-
-	if (!call->msg->xprt->datagram || clock_ns() >=
-	    rpc_call_started(call) + c->asking_ms * NS_PER_MS)
-		return false;
-	mutex_lock(&nlm->await_lock);
-	few = nlm->datagrams <= c->max_asking / 4;
-	mutex_unlock(&nlm->await_lock);
-	return few;
-}
-
 static bool cancel_asking(struct rpc_call *call)
 {
-	const struct nlm_monitor *m = &nlm_op(call)->nlm->config.monitor;
+	const struct nlm_op *op = nlm_op(call);
+	const struct nlm_config *c = &op->nlm->config;
+	const struct nlm_monitor *m = &c->monitor;
 
-	if (may_wait_on(call))
+	if (op->keeps && clock_ns() <
+	    rpc_call_started(call) + c->asking_ms * NS_PER_MS)
 		return false;
 	if (!m->forget || !m->forget(m->nsm, call))
 		return false;

@@ -39,7 +39,8 @@ struct nlm {
 						 * to call-backs */
 	struct cds_list_head	 asks;		/* calls that wait for the
 						 * status monitor */
-	unsigned		 datagrams;	/* of those, by UDP */
+	unsigned		 kept;		/* those that keep their places
+						 * of UDP */
 	bool			 ending;	/* none is waited for */
 };
 
@@ -60,6 +61,7 @@ struct nlm_op {
 	bool			 awaits;
 	uint64_t		 awaited;	/* the grant's id */
 	int			 monitor_err;	/* its monitor's answer */
+	bool			 keeps;	/* its place, while it waits for that */
 	bool			 rw;	/* the export is, for the caller */
 	bool			 auth_nlm;
 	bool			 unsure;	/* the caller's groups */

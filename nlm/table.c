@@ -204,7 +204,8 @@ void nlm_host_monitored(struct nlm_table *t, struct nlm_host *h)
 	h->monitored = true;
 }
 
-/* Without a domain; an address has no domain. */
+/* The length of the host's @name without its domain.  A name that is an address
+ * has no domain. */
 static size_t label_len(const uint8_t *name, size_t len)
 {
 	const uint8_t *dot = memchr(name, '.', len);
@@ -442,8 +443,8 @@ struct nlm_hold *nlm_hold_get(struct nlm_file *f, struct nlm_owner *o)
 	return h;
 }
 
-/* A LOCK in an older state is late, or its host's state went backwards.  So
- * neither state of the two says that bytes of the other one are lost. */
+/* A LOCK in an older state is late, or its host's state went backwards; nothing
+ * tells which.  So a notice with either of the two states keeps all bytes. */
 void nlm_hold_in_state(struct nlm_hold *h, uint32_t state)
 {
 	if (nlm_is_newer(state, h->state))

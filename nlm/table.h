@@ -99,7 +99,7 @@ static inline bool nlm_is_newer(uint32_t a, uint32_t b)
 	return a && (!b || (int32_t)(a - b) > 0);
 }
 
-/* In the trees of a file that are by owner. */
+/* The key of @o in those trees of a file that are sorted by owner. */
 static inline struct nlm_span nlm_owner_key(const struct nlm_owner *o)
 {
 	return (struct nlm_span){ (uintptr_t)o, (uintptr_t)o, true };
@@ -158,8 +158,9 @@ struct nlm_hold {
 	struct nlm_node		 by_owner;	/* in file->by_owner */
 	struct vfs_locker	 locker;	/* the backend's */
 	bool			 counted;	/* in the host's held */
-	/* Of the host's status monitor: the newest that a lock was in, and an
-	 * older one that a later lock was in; 0: they don't say. */
+	/* The states of the host's status monitor in which bytes were locked:
+	 * the newest one, and an older one that a later LOCK had; 0: the LOCKs
+	 * don't say, or there was no such LOCK. */
 	uint32_t		 state, older;
 	bool			 dropped;	/* the host has lost it */
 };

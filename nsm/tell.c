@@ -56,7 +56,8 @@ static void was_told(void *arg, int err, struct xdr_in *results)
 		tell_after(n, host, pause);
 		host->tries++;
 	} else if (w->state != n->head.state) {
-		/* We "crashed" meanwhile. */
+		/* SM_SIMU_CRASH came meanwhile.  The host has confirmed the
+		 * state before it. */
 		nsm_hosts_tell_at(&n->hosts, host, 0, NSM_AT_ONCE);
 	} else {
 		stat_inc(nsm_told);

@@ -176,9 +176,9 @@ TEST(datagrams_that_wait_for_the_status_monitor_leave_places_to_other_calls)
 	struct nlm *nlm = srv.nlm->ctx;
 
 	nlm->config.asking_ms = 600 * 1000;
-	/* As if another one waited. */
+	/* As if another one, which came before, waited. */
 	mutex_lock(&nlm->await_lock);
-	nlm->datagrams += ROOM / 4;
+	nlm->kept += ROOM / 4;
 	mutex_unlock(&nlm->await_lock);
 	check_given_up();
 }

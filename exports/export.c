@@ -295,10 +295,11 @@ static int admit_peer(struct export_table *t, const struct export_set *set,
 	return 0;
 }
 
-/* Sets the number that clients with @opts see of @e, which is mounted. */
+/* Sets the fsid that clients with the rule @opts see of files of @e, which is
+ * mounted. */
 static void settle_fsid(const struct export_tree *e, struct export_opts *opts)
 {
-	/* No rule has that of a file system below an export. */
+	/* fsid= of a rule is not that of file systems below the export. */
 	if (likely(!opts->has_id) || e->id != e->top)
 		opts->fsid = e->fs->fsid;
 }

@@ -39,9 +39,9 @@ struct export_opts {
 	uint32_t anonuid;
 	uint32_t anongid;
 	uint32_t id;
-	uint64_t fsid;		/* of fattr3: with has_id that of the rule; in
-				 * options that were found for a client, what
-				 * it sees in any case */
+	uint64_t fsid;		/* of fattr3.  In a rule: set with has_id alone;
+				 * in options that were found for a client:
+				 * always set */
 	struct rates client_max;	/* what each address may have */
 	struct rates max;	/* what all clients of the export may have;
 				 * the same in all rules of a path */
@@ -195,8 +195,8 @@ int export_enter_open(struct export_table *t, const struct export_tree *from,
 		      bool crosses, const struct vfs_child *at,
 		      const struct sockaddr *peer, bool any_port,
 		      struct export_tree **out);
-/* The rule of @e, which the caller counts, for @peer, as export_find() sets
- * it. */
+/* Sets @opts to the rule of @e for @peer, and returns errors, as export_find()
+ * does.  The caller holds a reference to @e. */
 int export_rule_for(struct export_table *t, const struct export_tree *e,
 		    const struct sockaddr *peer, bool any_port,
 		    struct export_opts *opts);

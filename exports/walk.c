@@ -8,6 +8,7 @@
 #include "lib/util.h"
 
 #define LINKS_MAX	40		/* as the kernel does */
+#define RESTARTS_MAX	40
 
 int walk_path(struct xdr_view path, char out[WALK_PATH_MAX + 1])
 {
@@ -93,8 +94,12 @@ static int leave_by_link(struct way *w, const char *text)
 	return WALK_MOVES;
 }
 
-/* A link leads to the directory above the export's root.  The export's path
- * tells which that is, as a link with that text would. */
+/*
+ * A link leads to the directory above the export's root.  Goes on as if the
+ * link's text were the path of that directory, which is the export's path
+ * without its last name.  Each further ".." at the start of what is left takes
+ * another name away.
+ */
 static int leave_upwards(struct way *w)
 {
 	char *above = strdup(w->to->exp->path);
@@ -277,8 +282,8 @@ static int open_child(const struct walk_client *c, struct walk *w)
 		vfs_node_put(w->covered);
 		w->covered = NULL;
 	}
-	if (err == -EREMCHG && w->links++ < LINKS_MAX) {
-		/* Since the walk came something was mounted or unmounted. */
+	/* Since the walk came something was mounted or unmounted. */
+	if (err == -EREMCHG && w->restarts++ < RESTARTS_MAX) {
 		free(w->left);
 		w->left = NULL;
 		start_over(w);

@@ -36,7 +36,9 @@ struct walk {
 	struct vfs_cred	    cred;	/* with exp; counted */
 	uint32_t	    rest;	/* in the path: what is below the export
 					 * that walk_begin() found */
-	unsigned	    links;	/* followed, and times it began again */
+	unsigned	    links;	/* followed */
+	unsigned	    restarts;	/* since something was mounted, or
+					 * unmounted, on the way */
 	char		   *path;	/* owned: the whole path, instead of the
 					 * client's, since a link led out of
 					 * the export to it */

@@ -32,8 +32,9 @@
 #define LEAST		UINT64_C(8)
 
 STAT(crew_threads, "threads started for jobs that can wait for a disk");
-STAT(crew_no_thread, "such threads that could not be started");
-STAT(crew_held, "such jobs put off while others of their file system hang");
+STAT(crew_no_thread, "threads that could not be started for jobs that can "
+     "wait for a disk");
+STAT(crew_held, "times that a job had to wait for others of its file system");
 
 /* On its own stack. */
 struct hand {

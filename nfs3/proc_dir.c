@@ -31,10 +31,10 @@ static int lookup_self(struct nfs3_op *op, struct nfs3_lookup_res *r)
 	return 0;
 }
 
-/* Answers with @node of @in, another export than the call's perhaps, whose rule
- * for the client is @opts.  @in can hang, and the worker is one of the call's
- * export.  So the reply goes without attributes that would have to be waited
- * for: the client asks for them. */
+/* Answers with @node of @in, whose rule for the client is @opts.  @in can be
+ * another export than the call's, and can hang, while the worker is one of the
+ * call's export.  So the reply goes without attributes that would have to be
+ * waited for: the client asks for them. */
 static int answer_from(struct nfs3_op *op, struct export_tree *in,
 		       const struct export_opts *opts, struct vfs_node *node,
 		       struct nfs3_lookup_res *r)

@@ -131,7 +131,7 @@ static bool insert_verf(struct msg *m, const struct xdr_out *verf,
 	uint32_t more = nverf - VERF_NONE + nbefore;
 	uint8_t *stat = m->head + AT_VERF + nverf;
 
-	if (verf->bad || w->before.bad || w->after.bad ||
+	if (w->before.bad || w->after.bad ||
 	    m->head_len + m->tail_len + more + nafter > MSG_HEAD_SIZE)
 		return false;
 	memmove(stat + 4 + nbefore, m->head + AT_RESULTS,

@@ -82,8 +82,8 @@ struct rpc_call_priv {
 	struct buf	  *body;	/* owned, or NULL */
 	struct pipe	  *pipe;	/* likewise */
 	uint64_t	   started;	/* CLOCK_MONOTONIC ns */
-	uint32_t	   wire_len;	/* of a call with a guard: msg->call_len
-					 * as it came */
+	uint32_t	   wire_len;	/* msg->call_len as it came, where a tap
+					 * may look */
 	uint32_t	   body_len;
 	uint32_t	   ntail;
 	uint32_t	   tail[RPC_MAX_TAIL];

@@ -242,7 +242,6 @@ static bool take_guarded(struct rpc_call *call, struct xdr_in *x,
 		call->procnum = 0;
 		call->by_proc = NULL;
 	}
-	rpc_slot_of(call)->priv.wire_len = call->msg->call_len;
 	if (g->unwrap) {
 		/* Bytes beyond that were not kept. */
 		n = call->msg->call_len > MSG_MAX_LEN ? -1 :

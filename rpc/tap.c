@@ -48,6 +48,7 @@ void rpc_tap_call(struct rpc_slot *slot, const struct rpc_header *h,
 	struct rpc_call_priv *priv = &slot->priv;
 
 	priv->times = (struct rpc_times){ .ran = 0 };
+	priv->wire_len = slot->call.msg->call_len;
 	rcu_enter();
 	for (unsigned i = 0; i < RPC_TAPS; i++) {
 		struct rpc_tap *tap = borrow_tap(slot->call.server, i);
@@ -113,8 +114,7 @@ static void note_end(const struct rpc_slot *slot, struct rpc_end *e)
 		.status = status_of(slot), .by_export = call->by_export,
 		.host = xprt_addr_host((const struct sockaddr *)&x->peer),
 		.port = xprt_addr_port(&x->peer), .via = x->via,
-		.xid = call->xid, .call_len = call->guard ?
-			slot->priv.wire_len : call->msg->call_len,
+		.xid = call->xid, .call_len = slot->priv.wire_len,
 		.why = slot->priv.times.why,
 	};
 	memcpy(e->part, slot->priv.times.part, sizeof(e->part));

@@ -137,7 +137,9 @@ left_out()
 }
 left_out source_tests '[-]-foreground|[o]wn_gannetd|[s]erving\.sh' '' \
 	'runs what a sanitizer would watch'
-left_out one_thread_tests 'pthread|crew' .c 'has threads'
+left_out one_thread_tests \
+	'pthread|thread_start|crew|loop_start|server_create|harness' .c \
+	'has threads'
 
 # A profile or a backtrace tells static functions apart by their names.
 # shellcheck disable=SC2086 # several words

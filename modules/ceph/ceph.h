@@ -147,8 +147,9 @@ struct cfs_node {
 	/* Shared while data is synced; exclusive while the witness is asked
 	 * for losses. */
 	pthread_rwlock_t	 syncs;
-	/* Shared while a WRITE hands over its data; exclusive while the file
-	 * is cut. */
+	/* Shared while a WRITE hands over its data; exclusive while a SETATTR
+	 * sets the size, and has the data written before.  Taken after @turn,
+	 * and before @syncs. */
 	pthread_rwlock_t	 size;
 	pthread_mutex_t		 lock;
 	/* Of @generation of the client: older ones are not to be touched. */
@@ -381,8 +382,8 @@ int  cfs_ask_witness(struct cfs_call *c);
  * takes long. */
 int  cfs_turn_take(struct cfs_node *n);
 void cfs_turn_give(struct cfs_node *n);
-/* Around what fills the file, or, @alone, cuts it.  -ETIMEDOUT: others take
- * long. */
+/* Before a WRITE hands over its data or, @alone, before the size is set, and
+ * after that.  -ETIMEDOUT: others take long. */
 int  cfs_size_take(struct cfs_node *n, bool alone);
 void cfs_size_give(struct cfs_node *n);
 /* The node gets @fh, just opened, to keep. */

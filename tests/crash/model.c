@@ -504,12 +504,15 @@ static void print_content(uint32_t block, const uint8_t *data)
 	printf(" holds");
 	for (int i = 0; at < FILE_BLOCK && i < 8; i++) {
 		n = same_bytes(block, data, at, &tag);
-		if (n >= 8)
+		if (n >= 8 || at + n == FILE_BLOCK) {
 			printf(" %u bytes of tag %u,", n, tag);
-		else
-			printf(" %02x%02x%02x%02x of no tag,", data[at],
-			       data[at + 1], data[at + 2], data[at + 3]);
-		at += n >= 8 ? n : 4;
+			at += n;
+			continue;
+		}
+		printf(" ");
+		for (n = 0; n < 4 && at < FILE_BLOCK; n++)
+			printf("%02x", data[at++]);
+		printf(" of no tag,");
 	}
 	printf(" to byte %u\n", at);
 }

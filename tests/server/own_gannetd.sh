@@ -21,5 +21,6 @@ own_gannetd()
 		{ echo "gannetd does not start"; exit 1; }
 	# shellcheck disable=SC2034
 	tcp=$(sed -n 's/^ready: tcp //p' "$here/ready")
+	# shellcheck disable=SC2034
 	iwarp=$(sed -n 's/^ready: iwarp //p' "$here/ready")
 }

@@ -106,6 +106,7 @@ static void free_responder(void *arg)
 		fabric_free(raw_earlier);
 		fabric_mr_destroy(earlier_mr);
 	}
+	raw_conn = raw_earlier = NULL;
 }
 
 void raw_stop(void)

@@ -14,16 +14,19 @@ struct daemon_run pair_second;
 
 void pair_start_server(struct daemon_run *d)
 {
-	char cwd[400], port[8];
+	char cwd[400], port[8], show[96];
 
 	snprintf(port, sizeof(port), "%u", d->tcp_port);
 	ck_assert_ptr_nonnull(getcwd(cwd, sizeof(cwd)));
 	snprintf(d->settings, sizeof(d->settings), "[exports]\n"
 		 "backend-dir = %s/modules/ceph\n", cwd);
-	ck_assert(daemon_start(d, (const char *const[]){
+	if (daemon_start(d, (const char *const[]){
 		"--port", port, "--backend", "ceph", "--export",
 		"ceph:/ 127.0.0.1(rw,insecure,no_root_squash)", "--export",
-		"mem:/other 127.0.0.1(rw,insecure,no_root_squash)", NULL }));
+		"mem:/other 127.0.0.1(rw,insecure,no_root_squash)", NULL }))
+		return;
+	snprintf(show, sizeof(show), "cat %s/log", d->dir);
+	ck_assert_msg(system(show) < 0, "the server did not start");
 }
 
 struct model_fh pair_mount(struct daemon_run *d, const char *path)
@@ -78,6 +81,8 @@ void pair_start(void)
 	pair_cluster("mend", "");
 	daemon_prepare(&c->d);
 	daemon_prepare(&pair_second);
+	daemon_keep_port(&c->d);
+	daemon_keep_port(&pair_second);
 	crash_prepare(c, NULL);
 	pair_start_server(&c->d);
 	pair_start_server(&pair_second);

@@ -46,28 +46,11 @@ static nfs_fh3 mount_top(struct server *s)
 	return fh;
 }
 
-/* Between those of clusters and those that the kernel hands out: one of those
- * could be another's when the server comes back. */
-static uint16_t free_port(void)
-{
-	struct sockaddr_in at = { .sin_family = AF_INET };
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-	ck_assert_int_ge(fd, 0);
-	do
-		at.sin_port = htons((uint16_t)(30000 + random() % 2000));
-	while (bind(fd, (struct sockaddr *)&at, sizeof(at)) < 0);
-	close(fd);
-	return ntohs(at.sin_port);
-}
-
 /* Starts it, or its successor: with the same state and address. */
 static void start_daemon(struct server *s)
 {
 	char cwd[400], port[8], show[96];
 
-	if (!s->d.tcp_port)
-		s->d.tcp_port = free_port();
 	snprintf(port, sizeof(port), "%u", s->d.tcp_port);
 	ck_assert_ptr_nonnull(getcwd(cwd, sizeof(cwd)));
 	snprintf(s->d.settings, sizeof(s->d.settings), "[exports]\n"
@@ -103,6 +86,8 @@ static void start(void)
 	srandom((unsigned)getpid());
 	daemon_prepare(&a.d);
 	daemon_prepare(&b.d);
+	daemon_keep_port(&a.d);
+	daemon_keep_port(&b.d);
 	start_server(&a);
 	start_server(&b);
 }

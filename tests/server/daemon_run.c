@@ -27,9 +27,26 @@
 void daemon_prepare(struct daemon_run *d)
 {
 	memset(d, 0, sizeof(*d));
+	d->kept_port = -1;
 	strcpy(d->dir, "/tmp/gannet-test.XXXXXX");
 	ck_assert_ptr_nonnull(mkdtemp(d->dir));
 	spread_subdirectories(d->dir);
+}
+
+void daemon_keep_port(struct daemon_run *d)
+{
+	struct sockaddr_in at = { .sin_family = AF_INET };
+	socklen_t len = sizeof(at);
+	int one = 1;
+
+	/* Bound and not listening: it lets a listener that reuses addresses
+	 * have the port, and keeps it from all that ask for any port. */
+	d->kept_port = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	ck_assert_int_ge(d->kept_port, 0);
+	setsockopt(d->kept_port, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+	ck_assert_int_eq(bind(d->kept_port, (struct sockaddr *)&at, len), 0);
+	getsockname(d->kept_port, (struct sockaddr *)&at, &len);
+	d->tcp_port = ntohs(at.sin_port);
 }
 
 static void child(struct daemon_run *d, const char *const args[], int out)
@@ -169,6 +186,8 @@ void daemon_clean(struct daemon_run *d)
 {
 	char command[96];
 
+	if (d->kept_port >= 0)
+		close(d->kept_port);
 	snprintf(command, sizeof(command), "rm -rf %s", d->dir);
 	ck_assert_int_eq(system(command), 0);
 }

@@ -19,11 +19,15 @@ struct daemon_run {
 	char	 settings[512];	/* the text of its gannet.conf; "": it has none,
 				 * or that of a --config */
 	int	 status;	/* as waitpid() gives it, when it has ended */
+	int	 kept_port;	/* a socket, or -1 */
 	char	 dir[64];	/* its own, with state/ and log below */
 };
 
 /* A directory for the test's files, at d->dir. */
 void daemon_prepare(struct daemon_run *d);
+/* Sets d->tcp_port to a free port, for --port.  It stays free for this daemon,
+ * also between an end and the next start, until daemon_clean(). */
+void daemon_keep_port(struct daemon_run *d);
 /*
  * Starts gannetd with the NULL-terminated @args and a few more (foreground,
  * free ports, state directory).  True: it said it is ready.  False: it ended
@@ -48,7 +52,7 @@ uint16_t daemon_web_port(struct daemon_run *d);
  * has @size bytes, with a zero. */
 void daemon_fetch(uint16_t port, const char *bytes, size_t len, char *out,
 		  size_t size);
-/* Removes d->dir. */
+/* Removes d->dir, and gives the kept port back. */
 void daemon_clean(struct daemon_run *d);
 
 /* A connection to @port of 127.0.0.1, with a receive time-out. */

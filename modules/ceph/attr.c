@@ -211,7 +211,7 @@ static bool fits_guard(const struct vfs_setattr *set,
  */
 static void write_before_cut(struct cfs_call *c)
 {
-	(void)cfs_sync(c);
+	(void)cfs_sync_data(c);
 }
 
 /* The caller has the node's turn. */
@@ -235,6 +235,18 @@ static int check_and_set(struct cfs_call *c, struct vfs_op *op)
 	return err < 0 ? err : set_at_once(c, c->in, op->cred, &sx, set);
 }
 
+/* Writes most of the data of a file that is to be cut, while WRITEs and other
+ * SETATTRs go on: an OSD can be away for long. */
+static void write_ahead(struct cfs_call *c, const struct vfs_setattr *set)
+{
+	struct ceph_statx sx;
+
+	if (set->set & VFS_SET_SIZE && c->node->type == VFS_REG &&
+	    !cfs_is_fixed(c->node) && cfs_stat(c, &sx) == 0 &&
+	    set->size < sx.stx_size)
+		write_before_cut(c);
+}
+
 int cfs_setattr(struct vfs_op *op)
 {
 	bool sizes = op->set->set & VFS_SET_SIZE;
@@ -243,6 +255,7 @@ int cfs_setattr(struct vfs_op *op)
 
 	if (err < 0)
 		return err;
+	write_ahead(&c, op->set);
 	/* No other SETATTR of this server comes between a guard's check and
 	 * the change. */
 	err = cfs_turn_take(c.node);

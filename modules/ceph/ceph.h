@@ -431,6 +431,8 @@ int  cfs_open_handle(struct vfs_op *op);
 /* Makes durable what the call's file has.  Data that can't be written is lost:
  * then fs->verf changes. */
 int  cfs_sync(struct cfs_call *c);
+/* The same without the attributes: waits for no metadata server. */
+int  cfs_sync_data(struct cfs_call *c);
 /* Makes changes of the attributes of @in, and of names in it, durable; not with
  * the option async. */
 int  cfs_sync_change(struct cfs_call *c, struct Inode *in);

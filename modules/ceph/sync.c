@@ -12,13 +12,13 @@
  * Clients send lost data again when the verifier has changed.  A sync that
  * heard of no loss waits for the other syncs of the file, which may have.
  */
-int cfs_sync(struct cfs_call *c)
+static int sync_node(struct cfs_call *c, bool data_only)
 {
 	struct cfs_node *n = c->node;
 	int err, lost;
 
 	pthread_rwlock_rdlock(&n->syncs);
-	err = ceph_ll_sync_inode(c->cm, c->in, 0);
+	err = ceph_ll_sync_inode(c->cm, c->in, data_only);
 	if (err < 0)
 		cfs_verf_change(c->client->fs);
 	pthread_rwlock_unlock(&n->syncs);
@@ -29,6 +29,16 @@ int cfs_sync(struct cfs_call *c)
 		err = lost;
 	cfs_note_loss(c->client->fs, err);
 	return err;
+}
+
+int cfs_sync(struct cfs_call *c)
+{
+	return sync_node(c, false);
+}
+
+int cfs_sync_data(struct cfs_call *c)
+{
+	return sync_node(c, true);
 }
 
 int cfs_sync_change(struct cfs_call *c, struct Inode *in)

@@ -149,6 +149,15 @@ for name in $(grep -roE '^static [a-z_0-9 ]+[ *][a-z_0-9]+\(' --include='*.c' \
 	fail "$name: a static function in more than one file"
 done
 
+# All tests of CephFS are in a list of the phase but mounts, which is suite with
+# more clients.
+lists=$(sed -n '/ lists=(/,/)$/p' tests/quickstart-test.sh)
+for name in $(sed -nE "s/^(in_memory\+?|on_disk|alone)='(.*)'$/\2/p" \
+		tests/ceph/run); do
+	[ "$name" = mounts ] || printf '%s\n' "$lists" | grep -qw "$name" ||
+		fail "tests/ceph/run: $name is in no list of quickstart-test.sh"
+done
+
 # The filter of system calls names each once and allows those whose numbers it
 # has.
 allowed=$(sed -n '/ allowed\[\] = {/,/^};/p' daemon/confine/calls.c |

@@ -454,7 +454,7 @@ mutate()
 ceph()
 {
 	local n pids=() lists=('procedures names listing addresses'
-		'several grace loss' 'suite failover model'
+		'several grace loss moves' 'suite failover model full'
 		'faults servers own waits quickstart')
 	install_missing "${ceph_packages[@]}"
 	# One after the other: side by side they would make files twice.

@@ -101,6 +101,8 @@ enum rpc_auth_stat rpc_auth_verify(const struct rpc_flavor *const *flavors,
 				   const struct rpc_header *h,
 				   struct rpc_call *call)
 {
+	/* Rights are given by it: a row that does not set it gives none. */
+	call->cred.flavor = RPC_AUTH_UNKNOWN;
 	for (; *flavors; flavors++)
 		if ((*flavors)->flavor == h->flavor)
 			return (*flavors)->verify(*flavors, h, call);

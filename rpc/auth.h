@@ -19,13 +19,14 @@
 struct rpc_flavor {
 	uint32_t flavor;
 	/* The numbers that MNT lists for it (RFC 1813 section 5.2.1, RFC 2623
-	 * section 2.6); 0 after the last. */
+	 * section 2.7); 0 after the last. */
 	uint32_t mnt[RPC_MNT_FLAVORS];
 	/*
-	 * Sets call->cred, and may set call->guard and call->guard_state.  On
-	 * the poller: must not block.  Returns RPC_AUTH_OK, the reason to deny
-	 * the call, or RPC_AUTH_DROP; the call holds nothing of the flavor's
-	 * then.  @h is valid until it returns.
+	 * Sets call->cred, with the pseudo flavor of the call, and may set
+	 * call->guard and call->guard_state.  On the poller: must not block.
+	 * Returns RPC_AUTH_OK, the reason to deny the call, or RPC_AUTH_DROP;
+	 * the call holds nothing of the flavor's then.  @h is valid until it
+	 * returns.
 	 */
 	enum rpc_auth_stat (*verify)(const struct rpc_flavor *self,
 				     const struct rpc_header *h,

@@ -22,10 +22,13 @@
 #include "transport/xprt.h"
 #include "wire/header.h"
 
-/* The caller's identity, as its credential claims it; nothing proves it. */
+/* The caller's identity.  With RPC_AUTH_SYS its credential claims it, and
+ * nothing proves it; with Kerberos the flavor found the user of a name. */
 struct rpc_cred {
+	/* A pseudo flavor where there is one: exports grant rights by it. */
 	enum rpc_auth_flavor flavor;
-	uint32_t	uid;
+	uint32_t	uid;		/* UINT32_MAX: no user, as with
+					 * RPC_AUTH_NONE; gid likewise */
 	uint32_t	gid;
 	uint32_t	ngids;
 	uint32_t	gids[RPC_MAX_GIDS];

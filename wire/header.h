@@ -18,7 +18,17 @@
 #define RPC_MAX_GIDS	16		/* AUTH_SYS, RFC 5531 appendix A */
 #define RPC_MAX_MACHINE	255
 
-enum rpc_auth_flavor { RPC_AUTH_NONE = 0, RPC_AUTH_SYS = 1 };
+/* The flavors of credentials, and behind RPCSEC_GSS the pseudo flavors: one for
+ * each mechanism and service, as exports and MNT name them (RFC 2623 sections
+ * 2.8 and 4). */
+enum rpc_auth_flavor {
+	RPC_AUTH_NONE = 0,
+	RPC_AUTH_SYS = 1,
+	RPC_AUTH_KRB5 = 390003,		/* the caller is proven */
+	RPC_AUTH_KRB5I = 390004,	/* ... and what it sent */
+	RPC_AUTH_KRB5P = 390005,	/* ... and nobody else can read it */
+	RPC_AUTH_UNKNOWN = 0xffffffff,	/* not on the wire: grants nothing */
+};
 
 /* RFC 5531 section 9. */
 enum rpc_auth_stat {

@@ -122,6 +122,25 @@ TEST(auth_sys_has_up_to_16_groups)
 	denied(RPC_AUTH_BADCRED);
 }
 
+static enum rpc_auth_stat verify_nothing(const struct rpc_flavor *self,
+					 const struct rpc_header *header,
+					 struct rpc_call *of)
+{
+	return RPC_AUTH_OK;
+}
+
+TEST(a_flavor_that_names_no_pseudo_flavor_is_unknown_to_exports)
+{
+	const struct rpc_flavor row = { .flavor = 1, .verify = verify_nothing };
+	const struct rpc_flavor *const rows[] = { &row, NULL };
+
+	call_sys(7, 0);
+	ck_assert_int_eq(decode(), RPC_HEADER_CALL);
+	ck_assert_int_eq(call.cred.flavor, RPC_AUTH_SYS);
+	ck_assert_int_eq(rpc_auth_verify(rows, &h, &call), RPC_AUTH_OK);
+	ck_assert_int_eq(call.cred.flavor, RPC_AUTH_UNKNOWN);
+}
+
 TEST(a_machine_name_has_up_to_255_bytes)
 {
 	call_sys(255, 16);

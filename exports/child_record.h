@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* child_record - a file that says where each file system below an export is. */
-#ifndef GANNET_EXPORTS_CHILD_RECORD_H
-#define GANNET_EXPORTS_CHILD_RECORD_H
+#pragma once
 
 #include <gannet/vfs.h>
 
@@ -27,5 +26,3 @@ void child_record_close(struct child_record *r);
 /* Any thread, whoever it acts as; may block.  A line that can't be written is
  * only logged: its handles are stale after a restart. */
 void child_record_add(struct child_record *r, const struct child_line *line);
-
-#endif

@@ -17,8 +17,7 @@
  * opened and closed in the same way.  It has its entry's id and path, and is
  * its own top.
  */
-#ifndef GANNET_EXPORTS_CHILDREN_H
-#define GANNET_EXPORTS_CHILDREN_H
+#pragma once
 
 #include "exports/export_priv.h"
 
@@ -74,5 +73,3 @@ int children_above(struct children *c, const struct child *child, uint32_t *id,
 /* Opens @child.  Waits a little.  0; -ETIMEDOUT: come again; -ESTALE: it is not
  * where it was; -ENODEV: nothing is mounted on its entry's mountpoint. */
 int children_open(struct children *c, struct child *child);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Shared by the files of the file systems below exports. */
-#ifndef GANNET_EXPORTS_CHILDREN_PRIV_H
-#define GANNET_EXPORTS_CHILDREN_PRIV_H
+#pragma once
 
 #include "exports/child_record.h"
 #include "exports/children.h"
@@ -51,5 +50,3 @@ void child_close(struct child *child, struct closing *closing);
 void opening_close(struct opening **at, struct closing *closing);
 /* Without the lock: puts what was taken, when no poller uses it. */
 void closing_end(struct closing *closing);
-
-#endif

@@ -6,8 +6,7 @@
  * take a counted reference under RCU.  Trees (struct export_tree) live across
  * snapshots that name the same directory.
  */
-#ifndef GANNET_EXPORTS_EXPORT_H
-#define GANNET_EXPORTS_EXPORT_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -327,5 +326,3 @@ bool export_same_id(struct export_table *t, uint32_t a, uint32_t b);
  * -ESTALE: it is not exported.  Any registered thread; never blocks. */
 int export_fh_parse(struct export_table *t, const void *fh, uint32_t len,
 		    uint32_t *export_id, struct vfs_handle *h);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Shared by the files of the export table. */
-#ifndef GANNET_EXPORTS_EXPORT_PRIV_H
-#define GANNET_EXPORTS_EXPORT_PRIV_H
+#pragma once
 
 #include <netinet/in.h>
 #include <pthread.h>
@@ -405,5 +404,3 @@ int export_key_load(const char *state_dir, uint8_t key[EXPORT_KEY_LEN]);
  * can't foresee: a client can rename directories in @path. */
 uint64_t export_child_number(const uint8_t key[EXPORT_KEY_LEN],
 			     const char *path, const uint64_t of[3]);
-
-#endif

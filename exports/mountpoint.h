@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* mountpoint - keeps what is mounted at a path. */
-#ifndef GANNET_EXPORTS_MOUNTPOINT_H
-#define GANNET_EXPORTS_MOUNTPOINT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -36,5 +35,3 @@ uint64_t mount_place(const struct vfs_ops *backend, const char *path);
 
 /* Why the directory @path can't be mounted: the error @err of a backend. */
 const char *mount_reason(const char *path, int err);
-
-#endif

@@ -9,8 +9,7 @@
  * The way may lead through several exports, each of which has workers of its
  * own.  So a walk stops where it comes to the next one, and goes on there.
  */
-#ifndef GANNET_EXPORTS_WALK_H
-#define GANNET_EXPORTS_WALK_H
+#pragma once
 
 #include "exports/export.h"
 #include "lib/xdr.h"
@@ -77,5 +76,3 @@ int walk_to(const struct walk_client *c, struct xdr_view path, struct walk *w,
  * if it is to look at w->exp, whose disk may be slow. */
 bool walk_opens(const struct walk *w);
 void walk_end(struct walk *w);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The words of the text of exports(5), entry by entry. */
-#ifndef GANNET_EXPORTS_WORDS_H
-#define GANNET_EXPORTS_WORDS_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -37,5 +36,3 @@ int words_fail_msg(const struct words *w, char *msg);
 		fail_with(&msg_, __VA_ARGS__); \
 		words_fail_msg((w), msg_); \
 	})
-
-#endif

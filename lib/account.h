@@ -10,8 +10,7 @@
  * instructions, and one that all other threads share.  A cell is made when it
  * is first needed.
  */
-#ifndef GANNET_LIB_ACCOUNT_H
-#define GANNET_LIB_ACCOUNT_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -142,5 +141,3 @@ void account_book_put(struct account_book *b, struct account *a);
 typedef void account_book_fn(const char *name, unsigned users,
 			     const struct account_sum *sum, void *arg);
 void account_book_walk(struct account_book *b, account_book_fn *fn, void *arg);
-
-#endif

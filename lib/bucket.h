@@ -10,8 +10,7 @@
  * The level is kept as a time, which saves filling the bucket: it is in debt
  * until then.
  */
-#ifndef GANNET_LIB_BUCKET_H
-#define GANNET_LIB_BUCKET_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -58,5 +57,3 @@ static inline bool rates_same(const struct rates *a, const struct rates *b)
 {
 	return a->ops == b->ops && a->bytes == b->bytes;
 }
-
-#endif

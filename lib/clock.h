@@ -3,8 +3,7 @@
  * clock - the time since the machine started, which can't be set.  Intervals
  * and deadlines are taken from it.  Any thread.
  */
-#ifndef GANNET_LIB_CLOCK_H
-#define GANNET_LIB_CLOCK_H
+#pragma once
 
 #include <assert.h>
 #include <errno.h>
@@ -64,5 +63,3 @@ static inline bool cond_wait_until(pthread_cond_t *cond, pthread_mutex_t *lock,
 	assert(err == 0 || err == ETIMEDOUT);
 	return err == 0;
 }
-
-#endif

@@ -17,8 +17,7 @@
  * other threads: that job comes from a thread that acts as no caller, since
  * threads inherit the credentials of their maker.
  */
-#ifndef GANNET_LIB_CREW_H
-#define GANNET_LIB_CREW_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -61,5 +60,3 @@ void crew_cancel(struct crew_job *job);
 unsigned crew_size(void);
 /* Its bound: 256, or an eighth of the tasks that the cgroup allows. */
 unsigned crew_most(void);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* fail - errors with a text for the operator.  Any thread. */
-#ifndef GANNET_LIB_FAIL_H
-#define GANNET_LIB_FAIL_H
+#pragma once
 
 /* Returns -EINVAL, with *@err malloced text, or NULL: out of memory. */
 int fail_with(char **err, const char *fmt, ...)
@@ -10,5 +9,3 @@ int fail_with(char **err, const char *fmt, ...)
 /* Adds @line, which it takes (it may be NULL), to the text *@err, which may be
  * NULL.  Returns -EINVAL. */
 int fail_too(char **err, char *line);
-
-#endif

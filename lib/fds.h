@@ -14,8 +14,7 @@
  * Callers ask before they open, so threads that ask at the same time can exceed
  * the bound by their number.  Nothing here waits.  Any thread.
  */
-#ifndef GANNET_LIB_FDS_H
-#define GANNET_LIB_FDS_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -35,5 +34,3 @@ bool fds_may(enum fds_pool pool, long mine);
 void fds_count(enum fds_pool pool, long n);
 /* The rest of @pool that is not counted. */
 long fds_free(enum fds_pool pool);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* file - small files that are read or written as a whole. */
-#ifndef GANNET_LIB_FILE_H
-#define GANNET_LIB_FILE_H
+#pragma once
 
 #include <stddef.h>
 #include <stdio.h>
@@ -19,5 +18,3 @@ int file_replace(int dir, const char *name, const char *text, size_t len);
  * @max bytes or more; -EIO; -ENOMEM.  Any thread; waits for the disk.
  */
 int file_read(FILE *in, size_t max, char **out, size_t *len);
-
-#endif

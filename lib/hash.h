@@ -7,8 +7,7 @@
  * collide.  A secret that is only mixed into a plain hash does not prevent
  * that: two texts with the same plain hash still share their place.
  */
-#ifndef GANNET_LIB_HASH_H
-#define GANNET_LIB_HASH_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -57,5 +56,3 @@ static inline uint64_t hash_addr(const uint8_t addr[16])
 
 /* The same for the same bytes for ever: disks and clients keep it. */
 uint64_t hash_bytes(const void *data, size_t len);
-
-#endif

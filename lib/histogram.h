@@ -7,8 +7,7 @@
  * as wide as the times in it, and its middle at most 6.25 % (or 8 ns) away from
  * them.  Pure, any thread.
  */
-#ifndef GANNET_LIB_HISTOGRAM_H
-#define GANNET_LIB_HISTOGRAM_H
+#pragma once
 
 #include <stdint.h>
 
@@ -40,5 +39,3 @@ uint64_t histogram_low(unsigned i);
  * counted. */
 uint64_t histogram_quantile(const uint64_t counts[HISTOGRAM_BUCKETS],
 			    unsigned per_mille);
-
-#endif

@@ -5,8 +5,7 @@
  * Any thread.  Each line is written whole.  On standard error it carries a time
  * stamp and the level, or under systemd the journal's <N> priority prefix.
  */
-#ifndef GANNET_LIB_LOG_H
-#define GANNET_LIB_LOG_H
+#pragma once
 
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -99,5 +98,3 @@ bool log_limit_pass(struct log_limit *limit, enum log_level level);
 		if (log_wanted(level) && log_limit_pass(&limit_, (level))) \
 			log_print_with((level), (fields), __VA_ARGS__); \
 	} while (0)
-
-#endif

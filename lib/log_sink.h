@@ -6,8 +6,7 @@
  * is documented: so a line can be sent without waiting, and by a process that
  * dies, as their libraries can't.
  */
-#ifndef GANNET_LIB_LOG_SINK_H
-#define GANNET_LIB_LOG_SINK_H
+#pragma once
 
 #include <stddef.h>
 
@@ -30,5 +29,3 @@ size_t log_sink_write_at_once(const char *line, size_t n);
 void log_sink_look(void);
 /* The descriptor that lines are written to. */
 int log_sink_fd(void);
-
-#endif

@@ -6,8 +6,7 @@
  * call-backs run on that thread, one at a time.  Where a function says
  * "loop's thread", calling it before loop_start() is fine too.
  */
-#ifndef GANNET_LIB_LOOP_H
-#define GANNET_LIB_LOOP_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -116,5 +115,3 @@ static inline bool loop_passed(uint64_t now, uint64_t since, uint32_t ms)
 {
 	return now > since && now - since >= ms * 1000000ull;
 }
-
-#endif

@@ -6,8 +6,7 @@
  * cgroup and of all above it, of both versions, and the processors that it is
  * bound to.  Defaults follow these.
  */
-#ifndef GANNET_LIB_MACHINE_H
-#define GANNET_LIB_MACHINE_H
+#pragma once
 
 #include <stdint.h>
 
@@ -28,5 +27,3 @@ const struct machine *machine_share(void);
  * there or can't be read sets no limit.
  */
 void machine_limit(const char *root, struct machine *m);
-
-#endif

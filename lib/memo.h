@@ -5,8 +5,7 @@
  * Readers find an answer under RCU, and never wait.  For each key one thread at
  * a time asks, and keeps the answer; others that need it wait for that.
  */
-#ifndef GANNET_LIB_MEMO_H
-#define GANNET_LIB_MEMO_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -91,5 +90,3 @@ void memo_prolong(struct memo *m, const struct memo_question *q, int seconds);
  * readers find one of them.  Others may go for it. */
 void memo_answered(struct memo *m, struct memo_question *q,
 		   struct memo_entry *e);
-
-#endif

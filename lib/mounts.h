@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* mounts - the kernel's list of mounts, which is read without asking any file
  * system: one that hangs is in it, too. */
-#ifndef GANNET_LIB_MOUNTS_H
-#define GANNET_LIB_MOUNTS_H
+#pragma once
 
 #include <stdint.h>
 #include <stdio.h>
@@ -18,5 +17,3 @@ uint64_t mounts_place_in(FILE *list, const char *path);
  * backslash of a name as a backslash and three octal digits.  Puts the names'
  * own bytes there. */
 void mounts_decode(char *s);
-
-#endif

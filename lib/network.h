@@ -7,8 +7,7 @@
  * customer back.  One network and one site have these parts at most, and leave
  * the rest to others.  An IPv4 address shares neither.
  */
-#ifndef GANNET_LIB_NETWORK_H
-#define GANNET_LIB_NETWORK_H
+#pragma once
 
 /* Of an IPv6 address: */
 #define NETWORK_BYTES	8u
@@ -23,5 +22,3 @@ static inline unsigned site_share(unsigned max)
 {
 	return max - max / 8;
 }
-
-#endif

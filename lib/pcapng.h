@@ -6,8 +6,7 @@
  * append to memory that the caller gives; an overflow is sticky: nothing is
  * written after it, and bad says so.
  */
-#ifndef GANNET_LIB_PCAPNG_H
-#define GANNET_LIB_PCAPNG_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -68,5 +67,3 @@ uint8_t *pcapng_packet(struct pcapng *out, uint32_t interface, uint64_t ns,
  * ones of these. */
 void pcapng_statistics(struct pcapng *out, uint32_t interface, uint64_t ns,
 		       uint64_t received, uint64_t dropped);
-
-#endif

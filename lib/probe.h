@@ -13,8 +13,7 @@
  * PROBE(name, argument, ...), with one argument at least: integers, pointers.
  * Any thread.  Without <sys/sdt.h> it is nothing.
  */
-#ifndef GANNET_LIB_PROBE_H
-#define GANNET_LIB_PROBE_H
+#pragma once
 
 #if HAVE_SDT
 #define SDT_USE_VARIADIC
@@ -26,6 +25,4 @@ static inline void probe_nothing(int first, ...)
 {
 }
 #define PROBE(name, ...) do { if (0) probe_nothing(0, __VA_ARGS__); } while (0)
-#endif
-
 #endif

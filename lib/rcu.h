@@ -11,8 +11,7 @@
  * with acquire.  Nodes in a cds_lfht: rcu_published() before the add,
  * rcu_seen() after a look-up, with the table as the tag.
  */
-#ifndef GANNET_LIB_RCU_H
-#define GANNET_LIB_RCU_H
+#pragma once
 
 #include <stdint.h>
 
@@ -75,5 +74,3 @@ int rcu_later_start(void);
 /* Calls @fn(@head) on the thread "rcu" when every section that runs now has
  * ended.  Any thread, also in a section. */
 void rcu_later(struct rcu_head *head, void (*fn)(struct rcu_head *head));
-
-#endif

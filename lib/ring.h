@@ -7,8 +7,7 @@
  * full, a record is not taken.  One thread takes them out, in the order in
  * which they were added.
  */
-#ifndef GANNET_LIB_RING_H
-#define GANNET_LIB_RING_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stddef.h>
@@ -38,5 +37,3 @@ void ring_add(struct ring_record *record);
 struct ring_record *ring_next(struct ring *ring);
 /* Gives its place back. */
 void ring_release(struct ring *ring);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* standard - opens standard descriptors that the program lacks. */
-#ifndef GANNET_LIB_STANDARD_H
-#define GANNET_LIB_STANDARD_H
+#pragma once
 
 /*
  * Opens /dev/null as each of the descriptors 0 to 2 that is closed.  Called
@@ -10,5 +9,3 @@
  * as it does while they are closed; what goes to 2 is lost.
  */
 void standard_open(void);
-
-#endif

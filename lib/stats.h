@@ -13,8 +13,7 @@
  * earlier count, and perhaps some concurrent ones.  A reader that sees a count
  * also sees everything the thread did before it.
  */
-#ifndef GANNET_LIB_STATS_H
-#define GANNET_LIB_STATS_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdint.h>
@@ -68,5 +67,3 @@ uint64_t stats_sum(const struct stat_counter *c);
 uint64_t stats_sum_by_name(const char *name);
 void stats_walk(void (*fn)(const struct stat_counter *c, uint64_t sum,
 			   void *arg), void *arg);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* terminal - what a terminal obeys, or hides, in the place of showing it.
  * Others name clients, directories and files as they like. */
-#ifndef GANNET_LIB_TERMINAL_H
-#define GANNET_LIB_TERMINAL_H
+#pragma once
 
 /*
  * How many bytes at @text make up such a character of UTF-8: a control (U+0000
@@ -23,5 +22,3 @@ static inline unsigned terminal_obeys(const char *text)
 	return (c[1] == 0x80 && c[2] >= 0xa8 && c[2] <= 0xae) ||
 	       (c[1] == 0x81 && c[2] >= 0xa6 && c[2] <= 0xa9) ? 3 : 0;
 }
-
-#endif

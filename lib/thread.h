@@ -5,8 +5,7 @@
  * Every thread started here is registered with RCU (liburcu, the memb flavour)
  * for its whole life and has all signals blocked except those of its faults.
  */
-#ifndef GANNET_LIB_THREAD_H
-#define GANNET_LIB_THREAD_H
+#pragma once
 
 #include <assert.h>
 #include <pthread.h>
@@ -93,5 +92,3 @@ static inline bool ref_put(struct ref *r)
 	return atomic_fetch_sub_explicit(&r->count, 1,
 					 memory_order_acq_rel) == 1;
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The few macros that every file wants. */
-#ifndef GANNET_LIB_UTIL_H
-#define GANNET_LIB_UTIL_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -28,5 +27,3 @@ static inline void set_default(unsigned *field, unsigned value)
 
 /* Rounds up to a multiple of @a, a power of two. */
 #define ALIGN_UP(x, a)	(((x) + ((a) - 1)) & ~((__typeof__(x))(a) - 1))
-
-#endif

@@ -6,8 +6,7 @@
  * (bytes, replies) and the amount that is owed or held in the same measure.
  * Times are ns, limits ms.  Where nothing is owed, nothing can stand still.
  */
-#ifndef GANNET_LIB_WATCHDOG_H
-#define GANNET_LIB_WATCHDOG_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -49,5 +48,3 @@ static inline bool watchdog_slow(struct watchdog *w, uint64_t now,
 	return watchdog_barks(w, now, moved,
 			      held > 0 ? held / WATCHDOG_PACE + 1 : 0, ms);
 }
-
-#endif

@@ -15,8 +15,7 @@
  *
  * Any thread; a cursor belongs to one thread at a time.
  */
-#ifndef GANNET_LIB_XDR_H
-#define GANNET_LIB_XDR_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -265,5 +264,3 @@ static inline void xdr_put_string(struct xdr_out *x, const char *s)
 {
 	xdr_put_opaque(x, s, (uint32_t)strlen(s));
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Shared by the files of mountd/. */
-#ifndef GANNET_MOUNTD_MOUNT_H
-#define GANNET_MOUNTD_MOUNT_H
+#pragma once
 
 #include <urcu/list.h>
 
@@ -110,5 +109,3 @@ void rmtab_remove_host(struct rmtab *t, const char *host);
 void rmtab_walk(struct rmtab *t,
 		void (*fn)(void *arg, const char *host, const char *path),
 		void *arg);
-
-#endif

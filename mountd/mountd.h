@@ -7,8 +7,7 @@
  * filehandle of 32 bytes is for NFS version 2, which is not served: MNT finds
  * the same errors, and answers EINVAL instead of success.
  */
-#ifndef GANNET_MOUNTD_MOUNTD_H
-#define GANNET_MOUNTD_MOUNTD_H
+#pragma once
 
 #include "exports/export.h"
 #include "rpc/program.h"
@@ -40,5 +39,3 @@ int mountd_create(const struct mountd_config *config,
 void mountd_destroy(struct rpc_program *prog);
 
 extern const struct program_row mountd_row;
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* NFSACL version 3: arguments, results, and the lists on the wire. */
-#ifndef GANNET_NFS3_ACL_H
-#define GANNET_NFS3_ACL_H
+#pragma once
 
 #include "nfs3/proc.h"
 
@@ -56,5 +55,3 @@ static inline uint32_t nfs3_acl_bit(enum vfs_acl_kind kind, uint32_t of_access)
 {
 	return of_access << (kind == VFS_ACL_DEFAULT ? 2 : 0);
 }
-
-#endif

@@ -8,8 +8,7 @@
  * that follow the user and groups that the call acts with.  The program keeps
  * no state between calls.
  */
-#ifndef GANNET_NFS3_NFS3_H
-#define GANNET_NFS3_NFS3_H
+#pragma once
 
 #include <stdint.h>
 
@@ -46,5 +45,3 @@ int nfs3_acl_create(const struct nfs3_config *config, struct rpc_program **out);
 void nfs3_destroy(struct rpc_program *prog);
 
 extern const struct program_row nfs3_row, nfs3_acl_row;
-
-#endif

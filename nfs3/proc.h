@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Shared by the files of nfs3/. */
-#ifndef GANNET_NFS3_PROC_H
-#define GANNET_NFS3_PROC_H
+#pragma once
 
 #include "lib/probe.h"
 #include "nfs3/nfs3.h"
@@ -207,5 +206,3 @@ NFS3_STEP(fsstat);
 NFS3_STEP(fsinfo);
 NFS3_STEP(pathconf);
 NFS3_STEP(commit);
-
-#endif

@@ -9,8 +9,7 @@
  * They end with the server: clients reclaim them in the grace period after its
  * start.
  */
-#ifndef GANNET_NLM_NLM_H
-#define GANNET_NLM_NLM_H
+#pragma once
 
 #include <stdio.h>
 
@@ -114,5 +113,3 @@ void nlm_walk(struct rpc_program *prog, unsigned max, lock_view_fn *fn,
 	      void *arg, struct lock_totals *totals);
 /* Writes a line for each of them, 200 at most. */
 void nlm_list(struct rpc_program *prog, FILE *out);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Shared by the files of nlm/. */
-#ifndef GANNET_NLM_PROC_H
-#define GANNET_NLM_PROC_H
+#pragma once
 
 #include <stdatomic.h>
 
@@ -206,5 +205,3 @@ void nlm_hosts_sweep(struct nlm *nlm, uint64_t now);
 /* Gives a turn to files whose export is gone, and those of which a waiter waits
  * for others than our clients. */
 void nlm_files_sweep(struct nlm *nlm);
-
-#endif

@@ -15,8 +15,7 @@
  * last thing that is in them.  A file that is counted (refs), and a host, stay.
  * Nothing here locks or waits: the caller holds nlm->lock.
  */
-#ifndef GANNET_NLM_TABLE_H
-#define GANNET_NLM_TABLE_H
+#pragma once
 
 #include <netinet/in.h>
 #include <pthread.h>
@@ -480,5 +479,3 @@ struct nlm_share *nlm_share_find(const struct nlm_file *f,
 struct nlm_share *nlm_share_add(struct nlm_table *t, struct nlm_file *f,
 				struct nlm_owner *o);
 void nlm_share_free(struct nlm_table *t, struct nlm_share *s);
-
-#endif

@@ -10,8 +10,7 @@
  * node knows where the ranges below it end, by kind and by owner, so that the
  * search for a conflict takes one path.  Pure: the caller holds nlm->lock.
  */
-#ifndef GANNET_NLM_TREE_H
-#define GANNET_NLM_TREE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -66,5 +65,3 @@ struct nlm_node *nlm_tree_find(struct nlm_node *root, const struct nlm_span *at,
 /* A range of just these bytes and this kind, or NULL. */
 struct nlm_node *nlm_tree_find_same(struct nlm_node *root,
 				    const struct nlm_span *at);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* file - the file of the list, replaced as a whole.  Any thread; waits. */
-#ifndef GANNET_NSM_FILE_H
-#define GANNET_NSM_FILE_H
+#pragma once
 
 #include <stddef.h>
 
@@ -10,5 +9,3 @@ int nsm_file_read(const char *dir, char **out);
 /* Durable when it returns 0: the file has these bytes, or with an error those
  * that it had before. */
 int nsm_file_replace(const char *dir, const char *text, size_t len);
-
-#endif

@@ -16,8 +16,7 @@
  *
  * One thread at a time.
  */
-#ifndef GANNET_NSM_HOSTS_H
-#define GANNET_NSM_HOSTS_H
+#pragma once
 
 #include <netinet/in.h>
 #include <stdbool.h>
@@ -181,5 +180,3 @@ void nsm_hosts_print(const struct nsm_hosts *h, const struct nsm_head *head,
  * malformed lines.  Changes @text. */
 unsigned nsm_hosts_parse(struct nsm_hosts *h, char *text,
 			 struct nsm_head *head);
-
-#endif

@@ -14,8 +14,7 @@
  * and then it monitors each host of ours, too, and calls the lock manager back
  * (nsm_notified()); else to the program that is made here.
  */
-#ifndef GANNET_NSM_NSM_H
-#define GANNET_NSM_NSM_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -111,5 +110,3 @@ uint32_t nsm_state(struct nsm *n);
 /* Counts the hosts that had locks when the last server ended, and the lines of
  * the list that make no sense. */
 unsigned nsm_hosts_before(const struct nsm *n);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Shared by the files of nsm/. */
-#ifndef GANNET_NSM_PRIV_H
-#define GANNET_NSM_PRIV_H
+#pragma once
 
 #include <pthread.h>
 
@@ -113,5 +112,3 @@ void nsm_news(struct nsm *n, const char *name, const struct sockaddr *addr,
 
 /* program.c */
 void nsm_program_init(struct nsm *n);
-
-#endif

@@ -8,8 +8,7 @@
  * INDIRECT are unavailable), and lists are for TCP only, so that nobody can
  * have long answers sent to an address that he forged.
  */
-#ifndef GANNET_PORTMAP_PORTMAP_H
-#define GANNET_PORTMAP_PORTMAP_H
+#pragma once
 
 #include "rpc/program.h"
 #include "rpc/rpc.h"
@@ -33,5 +32,3 @@ int portmap_add(struct rpc_program *prog, uint32_t number, uint32_t vers,
 void portmap_clear(struct rpc_program *prog);
 
 extern const struct program_row portmap_row;
-
-#endif

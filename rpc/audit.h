@@ -3,8 +3,7 @@
  * audit - tells somebody of each call of NFS and NFSACL that has ended: who did
  * what to which file, and with what outcome.
  */
-#ifndef GANNET_RPC_AUDIT_H
-#define GANNET_RPC_AUDIT_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdint.h>
@@ -45,5 +44,3 @@ struct rpc_audit {
 	/* On the thread that has the call: must not wait. */
 	void (*note)(struct rpc_audit *audit, const struct rpc_audit_event *e);
 };
-
-#endif

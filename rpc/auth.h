@@ -6,8 +6,7 @@
  * a call and its reply, as RPCSEC_GSS does (RFC 2203), gives the call a guard.
  * To add a flavor: its own file, and a line in the list of auth.c.
  */
-#ifndef GANNET_RPC_AUTH_H
-#define GANNET_RPC_AUTH_H
+#pragma once
 
 #include "rpc/rpc.h"
 #include "wire/header.h"
@@ -91,5 +90,3 @@ bool rpc_auth_wraps(const struct rpc_flavor *const *flavors,
 bool rpc_auth_protect(struct rpc_call *call);
 /* The call ends without a reply. */
 void rpc_auth_release(struct rpc_call *call);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Shared by the files of rpc/: a call's own memory, and the server. */
-#ifndef GANNET_RPC_CALL_H
-#define GANNET_RPC_CALL_H
+#pragma once
 
 #include "rpc/drc.h"
 #include "rpc/limit.h"
@@ -269,5 +268,3 @@ void rpc_reply_again(struct rpc_slot *slot, uint32_t len);
 void rpc_reply_none(struct rpc_slot *slot);
 /* The message is no call: closes the peer's connection, if it has one. */
 void rpc_reply_reject(struct rpc_slot *slot);
-
-#endif

@@ -12,8 +12,7 @@
  * port if the process may bind one: lock managers and status monitors require
  * that.
  */
-#ifndef GANNET_RPC_CLIENT_H
-#define GANNET_RPC_CLIENT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -93,5 +92,3 @@ typedef void rpc_client_done(void *arg, int err, struct xdr_in *results);
 int rpc_client_call(struct rpc_client *c, const struct rpc_client_to *to,
 		    const void *args, size_t len, rpc_client_done *done,
 		    void *arg);
-
-#endif

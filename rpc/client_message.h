@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* client_message - the bytes of our calls. */
-#ifndef GANNET_RPC_CLIENT_MESSAGE_H
-#define GANNET_RPC_CLIENT_MESSAGE_H
+#pragma once
 
 #include "rpc/client.h"
 #include "rpc/rpc.h"
@@ -23,5 +22,3 @@ void client_identity_init(struct client_identity *id);
 size_t client_message_put(uint8_t *out, const struct client_identity *id,
 			  const struct rpc_client_to *to, uint32_t xid,
 			  const void *args, size_t len);
-
-#endif

@@ -5,8 +5,7 @@
  *
  * One thread at a time.  Times are ns of CLOCK_MONOTONIC.
  */
-#ifndef GANNET_RPC_CLIENT_PORTS_H
-#define GANNET_RPC_CLIENT_PORTS_H
+#pragma once
 
 #include <netinet/in.h>
 
@@ -34,5 +33,3 @@ uint16_t client_ports_find(const struct client_ports *p,
 void client_ports_add(struct client_ports *p, const struct rpc_client_to *to,
 		      uint16_t port, uint64_t now);
 void client_ports_drop(struct client_ports *p, const struct rpc_client_to *to);
-
-#endif

@@ -5,8 +5,7 @@
  * All functions and call-backs on the thread of its loop.  A call-back must not
  * free the socket, but may close it, and open it again.
  */
-#ifndef GANNET_RPC_CLIENT_SOCKET_H
-#define GANNET_RPC_CLIENT_SOCKET_H
+#pragma once
 
 #include "lib/loop.h"
 #include "rpc/client.h"
@@ -60,5 +59,3 @@ void client_socket_close(struct client_socket *s);
 /* True if both are addresses of one host, on one link. */
 bool client_same_host(const struct sockaddr_storage *a,
 		      const struct sockaddr_storage *b);
-
-#endif

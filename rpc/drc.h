@@ -51,8 +51,7 @@
  *
  * Any thread, everything.
  */
-#ifndef GANNET_RPC_DRC_H
-#define GANNET_RPC_DRC_H
+#pragma once
 
 #include "lib/xdr.h"
 #include "transport/xprt.h"
@@ -153,5 +152,3 @@ struct drc_call *drc_forget(struct drc *drc, struct drc_call *call);
 
 /* Counts the remembered replies and running calls, and their memory. */
 void drc_usage(struct drc *drc, size_t *entries, size_t *bytes);
-
-#endif

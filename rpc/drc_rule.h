@@ -87,8 +87,7 @@
  *    network was cut and nobody told us of the old one's end.  drc.h says what
  *    is done when we know.
  */
-#ifndef GANNET_RPC_DRC_RULE_H
-#define GANNET_RPC_DRC_RULE_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -142,5 +141,3 @@ static inline bool drc_is_again(enum drc_case c)
 {
 	return c <= DRC_AGAIN_UNREAD;
 }
-
-#endif

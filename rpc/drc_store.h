@@ -14,8 +14,7 @@
  * the transport's as well: such a reply can be taken out of the table, but not
  * freed.
  */
-#ifndef GANNET_RPC_DRC_STORE_H
-#define GANNET_RPC_DRC_STORE_H
+#pragma once
 
 #include <urcu/list.h>
 
@@ -133,5 +132,3 @@ void drc_trim(struct drc *drc, struct drc_shard *s, uint64_t t);
  * none can go.  Sets *@lost if the reply was still needed. */
 bool drc_evict(struct drc *drc, struct drc_shard *s, unsigned share,
 	       uint64_t t, bool *lost);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* host - another machine, as a lock manager and a status monitor know it. */
-#ifndef GANNET_RPC_HOST_H
-#define GANNET_RPC_HOST_H
+#pragma once
 
 #include <sys/socket.h>
 
@@ -14,5 +13,3 @@ struct rpc_host {
 	 * nothing here. */
 	const struct sockaddr *local;
 };
-
-#endif

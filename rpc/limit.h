@@ -6,8 +6,7 @@
  * operations and bytes, for all of its clients together and for each, and a
  * queue of waiting calls for each client.  A client is an address.
  */
-#ifndef GANNET_RPC_LIMIT_H
-#define GANNET_RPC_LIMIT_H
+#pragma once
 
 #include "lib/bucket.h"
 #include "rpc/rpc.h"
@@ -41,5 +40,3 @@ void rpc_limits_off(struct rpc_server *server, bool off);
 bool rpc_limits_are_off(struct rpc_server *server);
 /* The waiting calls of @host go on, since its connections end.  Any thread. */
 void rpc_limits_let_go(struct rpc_server *server, const struct in6_addr *host);
-
-#endif

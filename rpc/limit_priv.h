@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Shared by the files of rpc/limit.h: the buckets and queues of one export. */
-#ifndef GANNET_RPC_LIMIT_PRIV_H
-#define GANNET_RPC_LIMIT_PRIV_H
+#pragma once
 
 #include "rpc/call.h"
 #include "transport/gate.h"
@@ -77,5 +76,3 @@ void limit_forget(struct rpc_slot *slot);
 void limit_ask_thread(struct rpc_limits *limits, uint64_t due);
 /* Frees a client that is not referenced, and in no list. */
 void limit_free(struct rpc_limit *l);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* listener - who listens at a port of this machine. */
-#ifndef GANNET_RPC_LISTENER_H
-#define GANNET_RPC_LISTENER_H
+#pragma once
 
 #include <stdbool.h>
 #include <sys/socket.h>
@@ -24,5 +23,3 @@ enum rpc_listener {
 enum rpc_listener rpc_listener_check(int proto,
 				     const struct sockaddr_storage *at,
 				     bool (*trusts)(uid_t uid), uid_t *wrong);
-
-#endif

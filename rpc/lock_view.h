@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* lock_view - a lock as a program tells the operator of it, struct program_row.
  */
-#ifndef GANNET_RPC_LOCK_VIEW_H
-#define GANNET_RPC_LOCK_VIEW_H
+#pragma once
 
 #include <netinet/in.h>
 #include <stdbool.h>
@@ -52,5 +51,3 @@ struct lock_totals {
 };
 
 typedef void lock_view_fn(void *arg, const struct lock_view *v);
-
-#endif

@@ -3,8 +3,7 @@
  * program - an RPC program as a server process starts it: a row, which the
  * program's own directory defines and daemon/serve/programs.c lists.
  */
-#ifndef GANNET_RPC_PROGRAM_H
-#define GANNET_RPC_PROGRAM_H
+#pragma once
 
 #include <stdio.h>
 
@@ -69,5 +68,3 @@ struct program_row {
 	/* Forgets all of them. */
 	void (*clear)(struct rpc_program *prog);
 };
-
-#endif

@@ -6,8 +6,7 @@
  * A client tells the limits of its end of a connection and learns ours.  The
  * transport keeps to them: rpcrdma_configure().
  */
-#ifndef GANNET_RPC_RDMA_CONFIG_H
-#define GANNET_RPC_RDMA_CONFIG_H
+#pragma once
 
 #include "rpc/program.h"
 
@@ -19,5 +18,3 @@ enum { CONF_RDMA = 1 };
 /* For any number of servers; there is nothing to free. */
 extern struct rpc_program rdma_config_program;
 extern const struct program_row rdma_config_row;
-
-#endif

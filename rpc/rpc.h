@@ -8,8 +8,7 @@
  * steps (on the poller until one would wait, then on a worker), encodes the
  * results and gives the reply to the transport.
  */
-#ifndef GANNET_RPC_RPC_H
-#define GANNET_RPC_RPC_H
+#pragma once
 
 #include <limits.h>
 #include <stdbool.h>
@@ -410,5 +409,3 @@ typedef void rpc_suspended_fn(const struct rpc_call *call, const char *why,
 			      uint64_t ns, void *arg);
 void rpc_server_walk_suspended(struct rpc_server *server,
 			       rpc_suspended_fn *fn, void *arg);
-
-#endif

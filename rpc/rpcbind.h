@@ -8,8 +8,7 @@
  * Every function blocks, for RPCBIND_TIMEOUT seconds a step at most: call them
  * at start and end only.  SIGPIPE has to be ignored or blocked.
  */
-#ifndef GANNET_RPC_RPCBIND_H
-#define GANNET_RPC_RPCBIND_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -85,5 +84,3 @@ enum rpcbind_use {
  * for a moment; makes no call.
  */
 enum rpcbind_use rpcbind_use_of(const char *netid, const char *uaddr);
-
-#endif

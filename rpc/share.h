@@ -6,8 +6,7 @@
  * Programs find it at the export.  It stays as it is while a call has the
  * export.
  */
-#ifndef GANNET_RPC_SHARE_H
-#define GANNET_RPC_SHARE_H
+#pragma once
 
 #include <stddef.h>
 
@@ -26,5 +25,3 @@ static inline struct work_class *rpc_share_class(const struct rpc_share *share)
 {
 	return share ? share->class : NULL;
 }
-
-#endif

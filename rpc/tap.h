@@ -7,8 +7,7 @@
  * when it comes, one each time that it begins to run, and one for its reply;
  * each part is timed for calls that a tap took only.
  */
-#ifndef GANNET_RPC_TAP_H
-#define GANNET_RPC_TAP_H
+#pragma once
 
 #include <netinet/in.h>
 
@@ -76,5 +75,3 @@ struct rpc_tap {
  */
 void rpc_server_tap(struct rpc_server *server, enum rpc_tap_place place,
 		    struct rpc_tap *tap);
-
-#endif

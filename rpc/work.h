@@ -14,8 +14,7 @@
  * its /64, so addresses alone would give it any number of turns.  The /64 alone
  * would give one turn to all hosts of a LAN, which commonly share one.
  */
-#ifndef GANNET_RPC_WORK_H
-#define GANNET_RPC_WORK_H
+#pragma once
 
 #include "rpc/rpc.h"
 
@@ -64,5 +63,3 @@ typedef void work_walk_fn(const char *name, unsigned max, unsigned running,
 			  unsigned waiting, void *arg);
 /* @fn is called with the queues locked: it only takes notes. */
 void work_pool_walk(struct work_pool *pool, work_walk_fn *fn, void *arg);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The queues of a pool of workers, which the files of work share.  See
  * work.c. */
-#ifndef GANNET_RPC_WORK_PRIV_H
-#define GANNET_RPC_WORK_PRIV_H
+#pragma once
 
 #include <stdatomic.h>
 
@@ -119,5 +118,3 @@ static inline bool may_run_more(const struct work_class *class)
 	pool->crowded = true;
 	return false;
 }
-
-#endif

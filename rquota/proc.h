@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Shared by the files of rquota/. */
-#ifndef GANNET_RQUOTA_PROC_H
-#define GANNET_RQUOTA_PROC_H
+#pragma once
 
 #include "exports/walk.h"
 #include "rquota/rquota.h"
@@ -40,5 +39,3 @@ bool rquota_get_set1(struct xdr_in *x, void *args);
 bool rquota_get_set2(struct xdr_in *x, void *args);
 void rquota_put(struct xdr_out *x, const void *res);
 enum rquota_status rquota_status(int err);
-
-#endif

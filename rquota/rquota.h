@@ -7,8 +7,7 @@
  * version 2, "extended", about users and groups.  Both are read-only here: each
  * attempt to set a quota is Q_EPERM, as rpc.rquotad does by default.
  */
-#ifndef GANNET_RQUOTA_RQUOTA_H
-#define GANNET_RQUOTA_RQUOTA_H
+#pragma once
 
 #include "exports/export.h"
 #include "rpc/program.h"
@@ -28,5 +27,3 @@ int rquota_create(const struct rquota_config *config, struct rpc_program **out);
 void rquota_destroy(struct rpc_program *prog);
 
 extern const struct program_row rquota_row;
-
-#endif

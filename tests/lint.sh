@@ -92,6 +92,11 @@ for f in $(find $product include doc etc tests quickstart \
 	[ -z "$n" ] || fail "$f:$n: a function of more than 70 lines"
 done
 
+# shellcheck disable=SC2046,SC2086 # the names have no spaces
+found=$(grep -L '^#pragma once$' $(find $product tests -name '*.h'))
+[ -z "$found" ] || fail "headers without #pragma once:
+$found"
+
 # The subject of a comment is a thing in the code.
 # shellcheck disable=SC2086 # several words
 found=$(grep -rnE \

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* addr - socket addresses: their bytes, their text, their network. */
-#ifndef GANNET_TRANSPORT_ADDR_H
-#define GANNET_TRANSPORT_ADDR_H
+#pragma once
 
 #include <netinet/in.h>
 #include <stdbool.h>
@@ -41,5 +40,3 @@ struct in6_addr xprt_addr_site(const struct in6_addr *host);
 bool xprt_addr_same_site(const struct in6_addr *a, const struct in6_addr *b);
 /* A hash with the process's secret, since clients choose IPv6 addresses. */
 uint64_t xprt_addr_hash(const struct in6_addr *host);
-
-#endif

@@ -13,8 +13,7 @@
  *
  * Any thread, everything.
  */
-#ifndef GANNET_TRANSPORT_CLIENTS_H
-#define GANNET_TRANSPORT_CLIENTS_H
+#pragma once
 
 #include <netinet/in.h>
 
@@ -98,5 +97,3 @@ void xprt_clients_walk(struct xprt_clients *t, xprt_clients_fn *fn, void *arg);
 /* Ends the connections of @host: they accept no further calls and close when
  * the calls in progress are answered.  Returns the number of connections. */
 unsigned xprt_clients_end(struct xprt_clients *t, const struct in6_addr *host);
-
-#endif

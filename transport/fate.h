@@ -11,8 +11,7 @@
  *
  * Times are milliseconds of CLOCK_MONOTONIC.  Any thread, everything.
  */
-#ifndef GANNET_TRANSPORT_FATE_H
-#define GANNET_TRANSPORT_FATE_H
+#pragma once
 
 #include <netinet/in.h>
 #include <stdatomic.h>
@@ -112,5 +111,3 @@ void xprt_fate_end(struct xprt_fate *f, enum xprt_end how);
 uint64_t xprt_now_ms(void);
 /* For tests: advances the clock by @seconds. */
 void xprt_age(int seconds);
-
-#endif

@@ -13,8 +13,7 @@
  *
  * Any thread, everything.
  */
-#ifndef GANNET_TRANSPORT_GATE_H
-#define GANNET_TRANSPORT_GATE_H
+#pragma once
 
 #include <netinet/in.h>
 #include <stdbool.h>
@@ -73,5 +72,3 @@ bool xprt_gate_has_room(struct xprt_gate *g, const struct sockaddr *peer);
 unsigned xprt_gate_count(struct xprt_gate *g);
 /* Waits until no connection is left. */
 void xprt_gate_wait(struct xprt_gate *g);
-
-#endif

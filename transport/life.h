@@ -5,8 +5,7 @@
  *
  * Ten connections of each line a second at most, as log_limited().
  */
-#ifndef GANNET_TRANSPORT_LIFE_H
-#define GANNET_TRANSPORT_LIFE_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdint.h>
@@ -57,5 +56,3 @@ const char *xprt_life_cause(int err);
  * connection that never began it tells only that.  On its poller, once.
  */
 void xprt_life_end(struct xprt *x, int err, const struct xprt_sums *sums);
-
-#endif

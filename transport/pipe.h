@@ -9,8 +9,7 @@
  *
  * Any thread, everything.
  */
-#ifndef GANNET_TRANSPORT_PIPE_H
-#define GANNET_TRANSPORT_PIPE_H
+#pragma once
 
 #include <stdint.h>
 
@@ -35,5 +34,3 @@ void pipes_destroy(struct pipes *pipes);
 struct pipe *pipe_get(struct pipes *pipes);
 /* Gives the pipe back; bytes in it are lost.  NULL is fine. */
 void pipe_put(struct pipe *pipe);
-
-#endif

@@ -13,8 +13,7 @@
  *
  * Any thread, everything.  Buffers are counted: the last put gives back.
  */
-#ifndef GANNET_TRANSPORT_POOL_H
-#define GANNET_TRANSPORT_POOL_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -146,5 +145,3 @@ bool pool_trim(struct pool *pool);
 
 /* Tells the bytes taken from the system, and the bytes of buffers in use. */
 void pool_usage(struct pool *pool, size_t *taken, size_t *out);
-
-#endif

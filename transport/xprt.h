@@ -8,8 +8,7 @@
  * once, from any thread, perhaps before it returns.  Chunks have been pulled by
  * then: a message is whole, over every transport.
  */
-#ifndef GANNET_TRANSPORT_XPRT_H
-#define GANNET_TRANSPORT_XPRT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -262,5 +261,3 @@ struct xprt_env {
 	unsigned		 max_peer_conns; /* per address; 0: no bound */
 	struct xprt_clients	*clients;	/* NULL: they are not counted */
 };
-
-#endif

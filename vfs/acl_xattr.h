@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* acl_xattr - access control lists in the extended attributes that Linux and
  * Ceph have for them. */
-#ifndef GANNET_VFS_ACL_XATTR_H
-#define GANNET_VFS_ACL_XATTR_H
+#pragma once
 
 #include <endian.h>
 #include <errno.h>
@@ -59,5 +58,3 @@ static inline size_t acl_xattr_encode(const struct vfs_acl_entry *in,
 	}
 	return acl_xattr_size(n);
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* backends - the kinds of file systems that an exports file can name. */
-#ifndef GANNET_VFS_BACKENDS_H
-#define GANNET_VFS_BACKENDS_H
+#pragma once
 
 #include <gannet/vfs.h>
 
@@ -64,5 +63,3 @@ size_t backend_filter_at(const struct vfs_ops *below);
 /* True if both are one backend with equal blocks of options. */
 bool backend_same(const struct vfs_ops *a, const void *a_options,
 		  const struct vfs_ops *b, const void *b_options);
-
-#endif

@@ -6,8 +6,7 @@
  * tasks below keep it.  Each can do no more than this task, with a descriptor
  * that gannetd sends it.
  */
-#ifndef GANNET_VFS_HELPER_H
-#define GANNET_VFS_HELPER_H
+#pragma once
 
 #include <fcntl.h>
 #include <stdint.h>
@@ -79,5 +78,3 @@ void helper_use(enum helper_task task, int sock, int patience_ms);
  * name_to_handle_at, open_tree and mount_setattr.
  */
 void helper_serve(enum helper_task task, int sock);
-
-#endif

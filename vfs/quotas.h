@@ -5,8 +5,7 @@
  * The kernel tells a process its own quota, and with CAP_SYS_ADMIN those of
  * others: gannetd has the helper ask (vfs/helper.h), if there is one.
  */
-#ifndef GANNET_VFS_QUOTAS_H
-#define GANNET_VFS_QUOTAS_H
+#pragma once
 
 #include <gannet/vfs.h>
 
@@ -26,5 +25,3 @@ int quota_ask(int fd, struct vfs_quota *q);
 /* The same, by this process.  Makes no system calls but fstat (or newfstatat,
  * or statx), quotactl_fd and quotactl. */
 int quota_from_kernel(int fd, struct vfs_quota *q);
-
-#endif

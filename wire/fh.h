@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* nfs_fh3 (RFC 1813 section 2.3.3), as it lies in memory. */
-#ifndef GANNET_WIRE_FH_H
-#define GANNET_WIRE_FH_H
+#pragma once
 
 #include <stdint.h>
 
@@ -11,5 +10,3 @@ struct nfs3_fh {
 	uint32_t len;		/* 0: no filehandle */
 	uint8_t	 data[NFS3_FHSIZE];
 };
-
-#endif

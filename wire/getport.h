@@ -6,8 +6,7 @@
  * IPv4: GETPORT of version 2, which every port mapper has; IPv6: GETADDR of
  * version 4.
  */
-#ifndef GANNET_WIRE_GETPORT_H
-#define GANNET_WIRE_GETPORT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -39,5 +38,3 @@ bool getport_get(struct xdr_in *x, const struct getport *g, uint16_t *port);
 /* The port of a universal address (RFC 5665 section 5.2.3.3), which ends with
  * its two bytes.  False: it has none. */
 bool getport_uaddr(const char *text, uint32_t len, uint16_t *port);
-
-#endif

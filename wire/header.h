@@ -4,8 +4,7 @@
  *
  * RFC 5531 sections 9 and 10 and appendix A.
  */
-#ifndef GANNET_WIRE_HEADER_H
-#define GANNET_WIRE_HEADER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -159,5 +158,3 @@ void rpc_header_rpc_mismatch(struct xdr_out *x, uint32_t xid);
 /* All of a denied reply: AUTH_ERROR. */
 void rpc_header_denied(struct xdr_out *x, uint32_t xid,
 		       enum rpc_auth_stat why);
-
-#endif

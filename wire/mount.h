@@ -5,8 +5,7 @@
  *
  * Views lie in the message, and are valid while that lives.
  */
-#ifndef GANNET_WIRE_MOUNT_H
-#define GANNET_WIRE_MOUNT_H
+#pragma once
 
 #include "lib/xdr.h"
 
@@ -64,5 +63,3 @@ bool mount_get_mnt3(struct xdr_in *x, struct mount_result *r);
  */
 bool mount_get_item(struct xdr_in *x, struct xdr_view *text, uint32_t max);
 void mount_put_item(struct xdr_out *x, const char *text, size_t len);
-
-#endif

@@ -7,8 +7,7 @@
  * In memory, attributes and what files are made of are those of a backend, so
  * that a server copies none of them.
  */
-#ifndef GANNET_WIRE_NFS3_H
-#define GANNET_WIRE_NFS3_H
+#pragma once
 
 #include <gannet/vfs_types.h>
 
@@ -432,5 +431,3 @@ static inline void nfs3_get_time(struct xdr_in *x, struct timespec *t)
 	t->tv_sec = xdr_get_u32(x);
 	t->tv_nsec = xdr_get_u32(x);
 }
-
-#endif

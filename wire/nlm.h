@@ -6,8 +6,7 @@
  * Versions 1 and 3 have ranges of 32 bits and fewer statuses ("1"); version 4
  * is @wide ("4").
  */
-#ifndef GANNET_WIRE_NLM_H
-#define GANNET_WIRE_NLM_H
+#pragma once
 
 #include "lib/xdr.h"
 
@@ -125,5 +124,3 @@ void nlm_put_args(struct xdr_out *x, const struct nlm_args *a, uint32_t proc,
 		  bool wide);
 /* The status that versions 1 and 3 have for it. */
 enum nlm_status nlm_status1(enum nlm_status s);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* nsm - what the status monitor's protocol has (XNFS), in both directions.
  * Pure. */
-#ifndef GANNET_WIRE_NSM_H
-#define GANNET_WIRE_NSM_H
+#pragma once
 
 #include "lib/xdr.h"
 
@@ -55,5 +54,3 @@ void sm_put_notify(struct xdr_out *x, const struct sm_call *c);
 void sm_put_status(struct xdr_out *x, const struct sm_call *c);
 /* SM_MON's answer; false: malformed. */
 bool sm_get_stat_res(struct xdr_in *x, struct sm_stat_res *res);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* portmap - the port mapper's arguments and results (RFC 1833), in both
  * directions.  Pure. */
-#ifndef GANNET_WIRE_PORTMAP_H
-#define GANNET_WIRE_PORTMAP_H
+#pragma once
 
 #include "lib/xdr.h"
 
@@ -35,5 +34,3 @@ struct portmap_res {
 
 void portmap_put_word(struct xdr_out *x, const void *res);
 void portmap_put_uaddr(struct xdr_out *x, const void *res);
-
-#endif

@@ -7,8 +7,7 @@
  * bytes as they come, however they are cut, and says which of them belong
  * to the record being read.
  */
-#ifndef GANNET_WIRE_RECORD_H
-#define GANNET_WIRE_RECORD_H
+#pragma once
 
 #include <endian.h>
 #include <stdbool.h>
@@ -78,5 +77,3 @@ static inline uint32_t record_claim(const struct record_in *r)
 {
 	return r->len + record_left(r);
 }
-
-#endif

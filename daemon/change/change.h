@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* change - changes of a server that runs, by gannetctl(8) or by a reload. */
-#ifndef GANNET_DAEMON_CHANGE_H
-#define GANNET_DAEMON_CHANGE_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -257,5 +256,3 @@ void changer_reload(struct changer *r);
 bool changer_give(struct changer *r, struct changer_job *job);
 /* Waits for the reload under way and ends the thread.  NULL is fine. */
 void changer_stop(struct changer *r);
-
-#endif

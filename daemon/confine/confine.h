@@ -11,8 +11,7 @@
  * They also hold for later work: a reload of the exports, a device that is
  * plugged in, the modules of the C library's name service.
  */
-#ifndef GANNET_DAEMON_CONFINE_H
-#define GANNET_DAEMON_CONFINE_H
+#pragma once
 
 #include <stdint.h>
 
@@ -45,5 +44,3 @@ int confine_number(const char *name);
  * quotas, or nothing below a mount point that they do not enter.
  */
 void helper_start(enum confine_calls calls);
-
-#endif

@@ -4,8 +4,7 @@
  *
  * One thread.  Blocks for seconds at most when rpcbind does not answer.
  */
-#ifndef GANNET_DAEMON_ANNOUNCE_H
-#define GANNET_DAEMON_ANNOUNCE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -44,5 +43,3 @@ int announce(struct announcements *a, const struct rpc_program *prog,
 
 /* Unregisters everything in @a, and registers again what was replaced. */
 void announce_withdraw(struct announcements *a);
-
-#endif

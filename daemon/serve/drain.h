@@ -5,8 +5,7 @@
  * The listeners are closed and rpcbind is told; calls in progress are answered,
  * and each connection is closed when it has none.
  */
-#ifndef GANNET_DAEMON_DRAIN_H
-#define GANNET_DAEMON_DRAIN_H
+#pragma once
 
 #include <jansson.h>
 #include <pthread.h>
@@ -34,5 +33,3 @@ const char *drain_state(const struct report *r);
 json_t *drain_tell(void *report, const char *argument, const char **wrong);
 json_t *drain_begin(void *report, const char *argument, const char **wrong);
 json_t *drain_resume(void *report, const char *argument, const char **wrong);
-
-#endif

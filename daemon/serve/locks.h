@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* locks - the programs of locking, and the parts that they share: the client
  * for calls to other hosts, and the list of hosts that have locks. */
-#ifndef GANNET_DAEMON_LOCKS_H
-#define GANNET_DAEMON_LOCKS_H
+#pragma once
 
 #include "daemon/settings/settings.h"
 #include "nsm/nsm.h"
@@ -36,5 +35,3 @@ void locks_stop(struct locks *l);
 void locks_free(struct locks *l);
 
 extern const struct program_row nsm_row, nlm_row;
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* serve - the parts of the server between the options and the sockets. */
-#ifndef GANNET_DAEMON_SERVE_H
-#define GANNET_DAEMON_SERVE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -106,5 +105,3 @@ void shares_tidy(struct shares *s);
  * before anyone can find it, or uses the common one. */
 void share_give(void *shares, struct export_tree *e);
 void share_return(void *shares, struct export_tree *e);
-
-#endif

@@ -4,8 +4,7 @@
  *
  * All functions on one thread, the one that made it.
  */
-#ifndef GANNET_DAEMON_SERVER_H
-#define GANNET_DAEMON_SERVER_H
+#pragma once
 
 #include <stdio.h>
 
@@ -50,5 +49,3 @@ bool server_tidy(struct server *s, bool trim);
 
 /* The descriptor that locks the state directory. */
 int server_state_lock(const struct server *s);
-
-#endif

@@ -5,8 +5,7 @@
  * Start-up and the changer's thread; an object is one thread's, until it is
  * complete and no longer changes.
  */
-#ifndef GANNET_DAEMON_SETTINGS_H
-#define GANNET_DAEMON_SETTINGS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -203,5 +202,3 @@ int own_files_keep(const struct options *o);
  */
 int drop_ins(const char *dir, const char *suffix,
 	     int (*fn)(void *arg, const char *path), void *arg);
-
-#endif

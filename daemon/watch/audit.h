@@ -8,8 +8,7 @@
  * the audit's own makes lines of the records and writes them.  While that fails
  * it tries again each second, and calls are served as ever.
  */
-#ifndef GANNET_DAEMON_AUDIT_H
-#define GANNET_DAEMON_AUDIT_H
+#pragma once
 
 #include <netinet/in.h>
 #include <stdbool.h>
@@ -64,5 +63,3 @@ uint64_t audit_procs_changes(void);
 /* Sets *@procs to the bits of names with commas between; "changes" and "all"
  * stand for several.  False: a name is wrong. */
 bool audit_procs_parse(const char *text, uint64_t *procs);
-
-#endif

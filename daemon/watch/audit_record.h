@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* audit_record - a call in the ring of the audit, and its line.  Pure. */
-#ifndef GANNET_DAEMON_AUDIT_RECORD_H
-#define GANNET_DAEMON_AUDIT_RECORD_H
+#pragma once
 
 #include <netinet/in.h>
 #include <stdbool.h>
@@ -40,5 +39,3 @@ struct audit_record {
 char *audit_line(const struct audit_record *r);
 /* The same for @n records that were dropped before @at. */
 char *audit_dropped_line(uint64_t at, uint64_t n);
-
-#endif

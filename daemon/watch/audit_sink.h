@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* audit_sink - where the lines of the audit go: to a file, the journal or
  * syslog.  A sink is one thread's. */
-#ifndef GANNET_DAEMON_AUDIT_SINK_H
-#define GANNET_DAEMON_AUDIT_SINK_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -23,5 +22,3 @@ void audit_sink_close(struct audit_sink *sink);
  * the bytes written, which can end in a line's midst, or -errno.  Waits. */
 long audit_sink_write(const struct audit_sink *sink, const char *text,
 		      size_t len);
-
-#endif

@@ -9,8 +9,7 @@
  *
  * There is one capture at a time.
  */
-#ifndef GANNET_DAEMON_CAPTURE_H
-#define GANNET_DAEMON_CAPTURE_H
+#pragma once
 
 #include <jansson.h>
 
@@ -42,5 +41,3 @@ json_t *capture_open(struct capture *c, const json_t *options,
 		     const char **wrong);
 /* Starts it, with @fd, which it takes; -1: the client has gone. */
 void capture_start(struct capture *c, int fd);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* capture_filter - which calls gannetctl(8) capture takes. */
-#ifndef GANNET_DAEMON_CAPTURE_FILTER_H
-#define GANNET_DAEMON_CAPTURE_FILTER_H
+#pragma once
 
 #include "exports/export.h"
 #include "rpc/rpc.h"
@@ -38,5 +37,3 @@ void capture_filter_fini(struct capture_filter *f);
 bool capture_filter_takes(const struct capture_filter *f, const struct msg *m,
 			  const struct rpc_header *h,
 			  const struct xdr_in *args);
-
-#endif

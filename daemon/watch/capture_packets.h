@@ -8,8 +8,7 @@
  * with a record mark (RFC 5531 section 11), in segments whose sequence numbers
  * follow one another.  Messages that came over UDP are datagrams again.
  */
-#ifndef GANNET_DAEMON_CAPTURE_PACKETS_H
-#define GANNET_DAEMON_CAPTURE_PACKETS_H
+#pragma once
 
 #include <netinet/in.h>
 #include <stdbool.h>
@@ -64,5 +63,3 @@ void capture_add(struct capture_packets *p, struct pcapng *out,
 void capture_end(struct pcapng *out, uint64_t ns,
 		 const uint64_t received[CAPTURE_VIAS],
 		 const uint64_t dropped[CAPTURE_VIAS]);
-
-#endif

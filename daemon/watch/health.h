@@ -6,8 +6,7 @@
  * A question never waits for a file system: the crew looks at each directory,
  * and a question reports what has not answered an earlier one.
  */
-#ifndef GANNET_DAEMON_HEALTH_H
-#define GANNET_DAEMON_HEALTH_H
+#pragma once
 
 #include "daemon/watch/report.h"
 
@@ -22,5 +21,3 @@ void health_destroy(struct health *h);
  * registered with RCU. */
 bool health_is_ready(struct health *h, const struct report *r, char *why,
 		     size_t size);
-
-#endif

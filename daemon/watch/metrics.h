@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* metrics - the server's counters and state as metrics. */
-#ifndef GANNET_DAEMON_METRICS_H
-#define GANNET_DAEMON_METRICS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -43,5 +42,3 @@ void metrics_put_clients(struct metrics_out *m, struct xprt_clients *clients,
 
 /* Any thread. */
 void metrics_put_waits(struct metrics_out *m, struct rpc_server *rpc);
-
-#endif

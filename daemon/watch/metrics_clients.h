@@ -7,8 +7,7 @@
  * number that was told decreases, clients that are forgotten take nothing back,
  * and each call is told once.  Pure but for memory; the thread that scrapes.
  */
-#ifndef GANNET_DAEMON_METRICS_CLIENTS_H
-#define GANNET_DAEMON_METRICS_CLIENTS_H
+#pragma once
 
 #include <netinet/in.h>
 #include <stdbool.h>
@@ -44,5 +43,3 @@ const struct metrics_client *metrics_clients_named(
 	const struct metrics_clients *t, unsigned i);
 /* ... and of all others together. */
 const uint64_t *metrics_clients_rest(const struct metrics_clients *t);
-
-#endif

@@ -5,8 +5,7 @@
  *
  * A family comes first, then its samples.  Pure; one thread per writer.
  */
-#ifndef GANNET_DAEMON_METRICS_TEXT_H
-#define GANNET_DAEMON_METRICS_TEXT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -85,5 +84,3 @@ extern const struct metrics_row_family metrics_row_families[];
 bool metrics_row_has(const struct metrics_row *row, const char *counter);
 /* True if some row is. */
 bool metrics_rows_have(const char *counter);
-
-#endif

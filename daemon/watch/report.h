@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* report - the server's state in JSON, for gannetctl(8).  The control
  * thread, and that of the pages, which only asks. */
-#ifndef GANNET_DAEMON_REPORT_H
-#define GANNET_DAEMON_REPORT_H
+#pragma once
 
 #include <jansson.h>
 #include <netinet/in.h>
@@ -125,5 +124,3 @@ void pages_stop(struct pages *p);
 /* @text, in which each byte that makes it no UTF-8 stands as \ooo.  NULL: no
  * memory. */
 json_t *json_text(const char *text);
-
-#endif

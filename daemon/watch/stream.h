@@ -12,8 +12,7 @@
  * Ownership: the kind's functions below run on the stream's thread; from
  * stream_ready() to stream_start() the control thread has it.
  */
-#ifndef GANNET_DAEMON_STREAM_H
-#define GANNET_DAEMON_STREAM_H
+#pragma once
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -70,5 +69,3 @@ void stream_start(struct stream *s, int fd);
 /* Sends @len bytes; for as long as that takes, unless the end has come.  The
  * stream's thread. */
 void stream_send(struct stream *s, const void *data, size_t len);
-
-#endif

@@ -10,8 +10,7 @@
  *
  * There is one trace at a time, beside one capture.
  */
-#ifndef GANNET_DAEMON_TRACE_H
-#define GANNET_DAEMON_TRACE_H
+#pragma once
 
 #include <jansson.h>
 
@@ -41,5 +40,3 @@ json_t *trace_open(struct trace *t, const json_t *options,
 		   const char **wrong);
 /* Starts it, with @fd, which it takes; -1: the client has gone. */
 void trace_start(struct trace *t, int fd);
-
-#endif

@@ -9,8 +9,7 @@
  * as "localhost": otherwise a page of the Web, whose name leads to this machine
  * once it was loaded, could read the answers in the administrator's browser.
  */
-#ifndef GANNET_DAEMON_WEB_H
-#define GANNET_DAEMON_WEB_H
+#pragma once
 
 #include <errno.h>
 #include <stdbool.h>
@@ -64,6 +63,4 @@ static inline unsigned web_port(const struct web *w)
 static inline void web_stop(struct web *w)
 {
 }
-#endif
-
 #endif

@@ -26,8 +26,7 @@
  * make, readdir; store, record, identity, lease, notice; rename; grace; lock;
  * session (a client made, and made again); fs.
  */
-#ifndef GANNET_MODULES_CEPH_CEPH_H
-#define GANNET_MODULES_CEPH_CEPH_H
+#pragma once
 
 #include <cephfs/libcephfs.h>
 #include <pthread.h>
@@ -548,5 +547,3 @@ int  cfs_lease_take(struct cfs_fs *fs, struct cfs_lease *l);
 /* False: a rename must not begin any more. */
 bool cfs_lease_lasts(const struct cfs_lease *l);
 void cfs_lease_give(struct cfs_fs *fs, const struct cfs_lease *l);
-
-#endif

@@ -3,8 +3,7 @@
  * servers - what the servers of a file system share beside it: the key of their
  * handles, and what each of them has and may give.
  */
-#ifndef GANNET_MODULES_CEPH_SERVERS_H
-#define GANNET_MODULES_CEPH_SERVERS_H
+#pragma once
 
 #include "modules/ceph/ceph.h"
 
@@ -103,5 +102,3 @@ void cfs_client_end(struct cfs_client *c);
 /* Ends the sessions that a predecessor of this server had, and that no export
  * of it has taken over.  The reason is that of vfs_fail(). */
 int  cfs_client_end_left_over(struct cfs_fs *fs);
-
-#endif

@@ -11,8 +11,7 @@
  * One thread runs the rows, one after the other; the peers' call-backs run on
  * the site's loop.
  */
-#ifndef GANNET_TESTS_ADVERSARY_ADVERSARY_H
-#define GANNET_TESTS_ADVERSARY_ADVERSARY_H
+#pragma once
 
 #include "tests/server/rdma_peer.h"
 
@@ -114,5 +113,3 @@ bool attack_run(struct attack *a, const struct row *row);
 bool attack_prepare(struct site *site);
 /* Ends the connection, if there is one. */
 void attack_end(struct attack *a);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* raw - what the parts of gannet-raw share. */
-#ifndef GANNET_TESTS_BENCH_RAW_H
-#define GANNET_TESTS_BENCH_RAW_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -30,5 +29,3 @@ void   floors(int dir, int fd);
 /* Makes the free memory of this machine, or some of it, single pages: a file
  * @in that directory holds what lies between them. */
 void   scatter(const char *in);
-
-#endif

@@ -4,8 +4,7 @@
  * (tests/ceph/run), of a directory of its own, and another client of the
  * library beside it.  The module's sources are in the program.
  */
-#ifndef GANNET_TESTS_CEPH_OWN_FIXTURE_H
-#define GANNET_TESTS_CEPH_OWN_FIXTURE_H
+#pragma once
 
 #include <check.h>
 #include <stdio.h>
@@ -87,5 +86,3 @@ static inline void cluster(const char *verb, const char *daemon)
 		 "\"$(dirname \"$CEPH_CONF\")\" %s", verb, daemon);
 	ck_assert_int_eq(system(command), 0);
 }
-
-#endif

@@ -3,8 +3,7 @@
  * pair - two gannetds of one CephFS, in the cluster that CEPH_CONF names, and
  * the work of tests/crash by them.
  */
-#ifndef GANNET_TESTS_CEPH_PAIR_H
-#define GANNET_TESTS_CEPH_PAIR_H
+#pragma once
 
 #include "tests/crash/crash.h"
 
@@ -26,5 +25,3 @@ struct model_fh pair_mount(struct daemon_run *d, const char *path);
 struct nfs_context *pair_nfs(const struct daemon_run *d);
 /* tests/ceph/cluster @verb for one of its daemons. */
 void pair_cluster(const char *verb, const char *daemon);
-
-#endif

@@ -3,8 +3,7 @@
  * crash - gannetd at work for a client that knows what it is owed, its sudden
  * end, and the look for what is owed.
  */
-#ifndef GANNET_TESTS_CRASH_CRASH_H
-#define GANNET_TESTS_CRASH_CRASH_H
+#pragma once
 
 #include "tests/crash/wire.h"
 #include "tests/server/daemon_run.h"
@@ -65,5 +64,3 @@ void crash_check(struct crash *c);
 void crash_report(const struct crash *c, const char *what);
 /* A number from the environment. */
 unsigned crash_setting(const char *name, unsigned otherwise);
-
-#endif

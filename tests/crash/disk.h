@@ -10,8 +10,7 @@
  * Needs root.  What it mounts is in a mount namespace that the test has for
  * itself, so that nothing stays when it ends.
  */
-#ifndef GANNET_TESTS_CRASH_DISK_H
-#define GANNET_TESTS_CRASH_DISK_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -51,5 +50,3 @@ void disk_detach(struct disk *d);
 
 void disk_mount(struct disk *d, const char *type, const char *where);
 void disk_unmount(const char *where);
-
-#endif

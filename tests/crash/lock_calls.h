@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* lock_calls - the messages of lock_wire's clients. */
-#ifndef GANNET_TESTS_CRASH_LOCK_CALLS_H
-#define GANNET_TESTS_CRASH_LOCK_CALLS_H
+#pragma once
 
 #include <netinet/in.h>
 
@@ -25,5 +24,3 @@ void lc_take_reply(struct lock_wire *w, const struct lw_client *c,
 /* A call of the server to the host; the reply to @l. */
 void lc_take_call(struct lock_wire *w, unsigned host, const uint8_t *data,
 		  size_t len, struct letter *l);
-
-#endif

@@ -8,8 +8,7 @@
  * port 111 there, they answer for their ports themselves; else the server does
  * not find them, and then no request waits and no client sends messages.
  */
-#ifndef GANNET_TESTS_CRASH_LOCK_WIRE_H
-#define GANNET_TESTS_CRASH_LOCK_WIRE_H
+#pragma once
 
 #include "tests/crash/lockers.h"
 #include "tests/crash/wire.h"
@@ -70,5 +69,3 @@ void lw_restart_host(struct lock_wire *w, unsigned host);
 /* Takes what comes within @ms. */
 void lw_serve(struct lock_wire *w, int ms);
 bool lw_any_busy(const struct lock_wire *w);
-
-#endif

@@ -9,8 +9,7 @@
  * defect; so is a refusal, unless somebody may have had a lock in the way since
  * the request was sent.
  */
-#ifndef GANNET_TESTS_CRASH_LOCKERS_H
-#define GANNET_TESTS_CRASH_LOCKERS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -120,5 +119,3 @@ void lm_check_circles(struct lockers *m);
 bool lm_may_be_granted(const struct lockers *m, const struct lm_owner *o);
 /* True if the owner may hold something of the bytes of @op. */
 bool lm_is_held(const struct lm_owner *o, const struct lm_op *op);
-
-#endif

@@ -12,8 +12,7 @@
  * a COMMIT with the same verifier: until then a block may hold what is stable
  * or what is pending, byte by byte.
  */
-#ifndef GANNET_TESTS_CRASH_MODEL_H
-#define GANNET_TESTS_CRASH_MODEL_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -136,5 +135,3 @@ void model_remember(struct slot *slot, int status);
 void model_print(const struct slot *slot);
 /* The data that a file is to have, and which it has. */
 void model_print_data(const struct object *o, const uint8_t *data);
-
-#endif

@@ -3,8 +3,7 @@
  * wire - connections of libnfs that carry the operations of slots, and single
  * calls that are waited for.
  */
-#ifndef GANNET_TESTS_CRASH_WIRE_H
-#define GANNET_TESTS_CRASH_WIRE_H
+#pragma once
 
 #include <nfsc/libnfs.h>
 #include <nfsc/libnfs-raw.h>
@@ -66,5 +65,3 @@ int wire_readlink(struct wire *w, const struct model_fh *fh, char out[1025]);
 /* Calls @each for every name but "." and ".."; a status. */
 int wire_list(struct wire *w, const struct model_fh *dir,
 	      void (*each)(void *arg, const char *name), void *arg);
-
-#endif

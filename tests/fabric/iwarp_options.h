@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* iwarp_options - options of the iWARP fabric as words, for tests. */
-#ifndef GANNET_TESTS_FABRIC_IWARP_OPTIONS_H
-#define GANNET_TESTS_FABRIC_IWARP_OPTIONS_H
+#pragma once
 
 #include <stdlib.h>
 #include <string.h>
@@ -23,5 +22,3 @@ static inline void iwarp_options_parse(const char *text,
 		o->rtr = IWARP_RTR_READ;
 	o->revision = strstr(text, ",rev=1") ? 1 : 2;
 }
-
-#endif

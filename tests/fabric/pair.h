@@ -6,8 +6,7 @@
  * test's thread asks for things and waits for them.  As in NFS, the active end
  * exposes memory and speaks first; the passive one moves data.
  */
-#ifndef GANNET_TESTS_FABRIC_PAIR_H
-#define GANNET_TESTS_FABRIC_PAIR_H
+#pragma once
 
 #include <semaphore.h>
 #include <stdatomic.h>
@@ -111,5 +110,3 @@ int pair_send(struct pair_end *e, const void *data, uint32_t len);
 /* The next message; it is posted again after pair_again(). */
 struct pair_recv *pair_next(struct pair_end *e);
 void pair_again(struct pair_recv *r);
-
-#endif

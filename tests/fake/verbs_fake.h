@@ -9,8 +9,7 @@
  * What the libraries would punish with a hang or a crash (an id destroyed
  * with an event unacknowledged, a queue in use destroyed, ...) aborts.
  */
-#ifndef GANNET_TESTS_FAKE_VERBS_FAKE_H
-#define GANNET_TESTS_FAKE_VERBS_FAKE_H
+#pragma once
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -175,5 +174,3 @@ void fake_plug(unsigned slot);
 bool fake_asyncs_over(void);
 /* A completion of something that was never posted. */
 void fake_stray_done(uint64_t wr_id);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Shared by the parts of verbs_fake. */
-#ifndef GANNET_TESTS_FAKE_VERBS_FAKE_IMPL_H
-#define GANNET_TESTS_FAKE_VERBS_FAKE_IMPL_H
+#pragma once
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -79,5 +78,3 @@ void fake_recv_completes(struct fake_qp *qp, uint32_t len);
 bool fake_fails(void);
 /* So many objects more, or less. */
 void fake_count(int n);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Shared by fuzz_server and its mutator. */
-#ifndef GANNET_TESTS_FUZZ_FUZZ_SERVER_H
-#define GANNET_TESTS_FUZZ_FUZZ_SERVER_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -21,5 +20,3 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t len, size_t max,
 /* libFuzzer's; not there where a corpus is only replayed. */
 size_t LLVMFuzzerMutate(uint8_t *data, size_t len, size_t max)
 	__attribute__((weak));
-
-#endif

@@ -3,8 +3,7 @@
  * locktable - the rows of the table of locks: who does what, and what comes of
  * it.
  */
-#ifndef TESTS_LAB_LOCKTABLE_H
-#define TESTS_LAB_LOCKTABLE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -49,5 +48,3 @@ struct lock_step {
 
 extern const struct lock_step lock_steps[];
 extern const size_t lock_steps_count;
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* matrix - one cell of the table: a mount, and the work in it. */
-#ifndef LAB_MATRIX_H
-#define LAB_MATRIX_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -29,5 +28,3 @@ const char *cell_list_name(unsigned i);
 /* Makes the directory @name, unless it is there: all cells list it, and none
  * writes there. */
 bool cell_make_list(int top, const char *name);
-
-#endif

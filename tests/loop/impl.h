@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Shared by the files of the loop fabric. */
-#ifndef GANNET_TESTS_LOOP_IMPL_H
-#define GANNET_TESTS_LOOP_IMPL_H
+#pragma once
 
 #include <pthread.h>
 
@@ -189,5 +188,3 @@ void loop_end_execute(struct end *e);
 /* Moves the next piece of each Read that is under way. */
 void loop_end_read_on(struct end *e);
 void loop_violation(struct provider *p, const char *what);
-
-#endif

@@ -15,8 +15,7 @@
  * it, or earlier in pieces; a Read takes its time while later steps are carried
  * out; Receives can come before established().
  */
-#ifndef GANNET_TESTS_LOOP_LOOP_H
-#define GANNET_TESTS_LOOP_LOOP_H
+#pragma once
 
 #include "transport/fabric/fabric.h"
 
@@ -67,5 +66,3 @@ void loop_fabric_destroy(struct fabric *f);
 void loop_fabric_count(const struct fabric *f, struct loop_fabric_counts *out);
 /* Breaks both ends of every connection, as if a cable were pulled. */
 void loop_fabric_break(const struct fabric *f);
-
-#endif

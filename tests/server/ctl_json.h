@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* ctl_json - gannetctl's answers in JSON, for tests. */
-#ifndef GANNET_TESTS_SERVER_CTL_JSON_H
-#define GANNET_TESTS_SERVER_CTL_JSON_H
+#pragma once
 
 #include <jansson.h>
 
@@ -11,5 +10,3 @@
 json_t *ctl_json(const struct daemon_run *d, const char *arguments);
 /* Expects each member of @answer in the manual, as a variable. */
 void ctl_manual_has(const json_t *answer);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* ctl_run - gannetctl as a separate process, for tests. */
-#ifndef GANNET_TESTS_SERVER_CTL_RUN_H
-#define GANNET_TESTS_SERVER_CTL_RUN_H
+#pragma once
 
 #include "tests/server/daemon_run.h"
 
@@ -14,5 +13,3 @@ int ctl(const struct daemon_run *d, const char *arguments);
 /* Runs it, expects the exit status @status and @text in its output. */
 void ctl_says(const struct daemon_run *d, const char *arguments, int status,
 	      const char *text);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* daemon_run - gannetd as a separate process, for tests. */
-#ifndef GANNET_TESTS_SERVER_DAEMON_RUN_H
-#define GANNET_TESTS_SERVER_DAEMON_RUN_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -59,5 +58,3 @@ void daemon_clean(struct daemon_run *d);
 int daemon_connect(uint16_t port);
 /* A NULL call of NFS over a separate connection: true when answered. */
 bool daemon_answers(struct daemon_run *d);
-
-#endif

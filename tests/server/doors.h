@@ -6,8 +6,7 @@
  * The server is the harness, with iWARP in user space and the loop fabric
  * (which stands for an RDMA device) beside TCP.
  */
-#ifndef GANNET_TESTS_SERVER_DOORS_H
-#define GANNET_TESTS_SERVER_DOORS_H
+#pragma once
 
 #include <semaphore.h>
 
@@ -77,5 +76,3 @@ uint32_t caller_exchange(struct caller *c, uint8_t *call, uint32_t len,
 			 uint8_t *reply, uint32_t room);
 /* Sends it and waits.  The accept_stat, or CALLER_DENIED + auth_stat. */
 uint32_t caller_send(struct caller *c);
-
-#endif

@@ -5,8 +5,7 @@
  *
  * Calls are NFS's, with AUTH_SYS of root, on names in one directory.
  */
-#ifndef GANNET_TESTS_SERVER_DUP_CLIENT_H
-#define GANNET_TESTS_SERVER_DUP_CLIENT_H
+#pragma once
 
 #include <stdint.h>
 #include <sys/socket.h>
@@ -82,5 +81,3 @@ void dup_make(int fd, const char *name);
 void dup_deafen(int fd);
 /* Closes with a reset. */
 void dup_reset(int fd);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* dup_fixture - a server on IPv4 and IPv6 whose operations can be held, and a
  * client that may send anything twice. */
-#ifndef GANNET_TESTS_SERVER_DUP_FIXTURE_H
-#define GANNET_TESTS_SERVER_DUP_FIXTURE_H
+#pragma once
 
 #include "tests/server/harness.h"
 
@@ -87,5 +86,3 @@ static uint8_t first_byte_behind(uint32_t offset, const struct nfs3_fh *fh)
 	/* Attributes, count, eof, the data's length. */
 	return r.in.p[4 + 84 + 4 + 4 + 4 + offset];
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* A small RPC program with one procedure for each thing that can happen. */
-#ifndef GANNET_TESTS_FAKE_PROGRAM_H
-#define GANNET_TESTS_FAKE_PROGRAM_H
+#pragma once
 
 #include "rpc/rpc.h"
 #include "tests/server/fake_xprt.h"
@@ -63,5 +62,3 @@ void test_late_resume(void);
 struct fake_call *send_words(struct fake_xprt *f, const uint32_t *words,
 			     unsigned n);
 uint32_t reply_word(const struct fake_call *c, unsigned i);
-
-#endif

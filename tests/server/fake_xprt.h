@@ -5,8 +5,7 @@
  * A message's memory is freed the moment that it comes back, so that a sink
  * which touches it later is found by a sanitizer.
  */
-#ifndef GANNET_TESTS_FAKE_XPRT_H
-#define GANNET_TESTS_FAKE_XPRT_H
+#pragma once
 
 #include <pthread.h>
 
@@ -50,5 +49,3 @@ bool fake_over(struct fake_call *c);
 void fake_wait(struct fake_call *c);
 /* Waits too. */
 void fake_free(struct fake_call *c);
-
-#endif

@@ -16,8 +16,7 @@
  * The orders hold for the whole process until they are taken back, and may
  * be changed while a server runs.
  */
-#ifndef GANNET_TESTS_SERVER_FAULT_VFS_H
-#define GANNET_TESTS_SERVER_FAULT_VFS_H
+#pragma once
 
 #include "lib/thread.h"
 #include "vfs/backends.h"
@@ -81,5 +80,3 @@ void fault_bare_readdir(bool bare);
 /* READDIR gives names that begin with "long" @bytes, and READLINK texts as many
  * as it has room for.  0: no more. */
 void fault_lengthen(unsigned bytes);
-
-#endif

@@ -6,8 +6,7 @@
  * owners, and lets only FUSE_RIGHTS_USER and root open them, whatever the modes
  * say.
  */
-#ifndef GANNET_TESTS_SERVER_FUSE_RIGHTS_H
-#define GANNET_TESTS_SERVER_FUSE_RIGHTS_H
+#pragma once
 
 #include <sys/types.h>
 
@@ -18,5 +17,3 @@
 /* Mounts it at @path with @options, and serves it in a process that ends with
  * the mount.  -errno: it can't be mounted here. */
 int fuse_rights_mount(const char *path, const char *options);
-
-#endif

@@ -12,8 +12,7 @@
  * tests/server/rdma_relay: what comes there reaches the server over iWARP.
  * "loop,SEED" is the loop fabric with that seed, and a loop_relay.
  */
-#ifndef GANNET_TESTS_SERVER_HARNESS_H
-#define GANNET_TESTS_SERVER_HARNESS_H
+#pragma once
 
 #include <netinet/in.h>
 
@@ -88,5 +87,3 @@ struct nfs3_fh harness_get_fh(struct xdr_in *in);
 void harness_with_export(struct harness *h, const char *path,
 			 void (*fn)(struct export_tree *e, void *arg),
 			 void *arg);
-
-#endif

@@ -5,13 +5,10 @@
  * separate thread.  With "shy", every second operation that must not wait
  * returns -EAGAIN.
  */
-#ifndef GANNET_TESTS_LATE_VFS_H
-#define GANNET_TESTS_LATE_VFS_H
+#pragma once
 
 #include <gannet/vfs.h>
 
 void late_wrap(struct vfs_ops *ops);
 /* True if there is a filter. */
 bool late_is(void);
-
-#endif

@@ -7,8 +7,7 @@
  * The sizes of chunks are relative to the need, so a case stays the same case
  * ("one byte short") when a smaller one is looked for.
  */
-#ifndef GANNET_TESTS_SERVER_LAYOUT_H
-#define GANNET_TESTS_SERVER_LAYOUT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -129,5 +128,3 @@ void layout_close(void);
 /* Asks; NULL when the answer is that of the model, or else the difference, in
  * static memory.  True in *@sent: the call could be sent. */
 const char *layout_try(const struct layout *l, bool *sent);
-
-#endif

@@ -3,8 +3,7 @@
  * layout_peer - the whole server on the loop fabric, with the files that
  * layouts are about, and peers that send one message at a time.
  */
-#ifndef GANNET_TESTS_SERVER_LAYOUT_PEER_H
-#define GANNET_TESTS_SERVER_LAYOUT_PEER_H
+#pragma once
 
 #include "exports/export.h"
 #include "lib/xdr.h"
@@ -59,5 +58,3 @@ uint32_t layout_xid(void);		/* a new one */
 
 /* The RPC header of a call to NFS. */
 void layout_put_header(struct xdr_out *x, uint32_t xid, uint32_t proc);
-
-#endif

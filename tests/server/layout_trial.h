@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* layout_trial - a layout while it is carried out: shared by layout_call.c,
  * which sends it, and layout_reply.c, which looks at what came of it. */
-#ifndef GANNET_TESTS_SERVER_LAYOUT_TRIAL_H
-#define GANNET_TESTS_SERVER_LAYOUT_TRIAL_H
+#pragma once
 
 #include "tests/server/layout_peer.h"
 
@@ -53,5 +52,3 @@ void trial_note_write(void);
  * or what the call left behind.  NULL: none. */
 const char *trial_judge(const uint8_t *answer, int n);
 const char *trial_look(void);
-
-#endif

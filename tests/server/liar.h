@@ -7,8 +7,7 @@
  * export's root, a directory; what is in directories is a table.  From
  * LIAR_DEEP on each number is a directory with "d" in it, which is the next.
  */
-#ifndef GANNET_TESTS_SERVER_LIAR_H
-#define GANNET_TESTS_SERVER_LIAR_H
+#pragma once
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -52,5 +51,3 @@ struct liar {
 void liar_start(struct liar *l);
 /* All connections have been closed by their peers. */
 void liar_stop(struct liar *l);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* A TCP connection whose NFS calls a test makes by hand, many at once, from the
  * address that it wants. */
-#ifndef GANNET_TESTS_LIMIT_PEER_H
-#define GANNET_TESTS_LIMIT_PEER_H
+#pragma once
 
 #include "tests/server/nfs_client.h"
 
@@ -139,5 +138,3 @@ static void peer_end(struct peer *p)
 	ck_assert_uint_eq(receive_rest(p), 0);
 	close(p->fd);
 }
-
-#endif

@@ -6,8 +6,7 @@
  * WRITE goes in a Read chunk, that of a READ comes in a Write chunk; calls and
  * replies that are too long for a Send go by special chunks.
  */
-#ifndef GANNET_TESTS_SERVER_LOOP_RELAY_H
-#define GANNET_TESTS_SERVER_LOOP_RELAY_H
+#pragma once
 
 #include <stdint.h>
 #include <sys/socket.h>
@@ -22,5 +21,3 @@ struct loop_relay *loop_relay_start(const struct fabric *fabric,
 uint16_t loop_relay_port(const struct loop_relay *relay);
 /* Ends all its connections, waits, and frees it. */
 void loop_relay_stop(struct loop_relay *relay);
-
-#endif

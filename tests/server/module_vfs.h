@@ -4,8 +4,7 @@
  * that name in the directory GANNET_TEST_MODULE, "modules/ceph/ceph" say.  Its
  * exports are new directories of the tree "/".
  */
-#ifndef GANNET_TESTS_SERVER_MODULE_VFS_H
-#define GANNET_TESTS_SERVER_MODULE_VFS_H
+#pragma once
 
 #include <gannet/vfs.h>
 
@@ -17,5 +16,3 @@ const struct vfs_ops *module_vfs(void);
  * that @config lacks.  0 or -errno. */
 int module_vfs_dir(const struct vfs_ops *ops, struct vfs_config *config,
 		   char path[MODULE_PATH_MAX]);
-
-#endif

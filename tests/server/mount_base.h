@@ -3,8 +3,7 @@
  * mount_base - a mount name space of the test's own: as root, or by a user
  * name space.
  */
-#ifndef GANNET_TESTS_SERVER_MOUNT_BASE_H
-#define GANNET_TESTS_SERVER_MOUNT_BASE_H
+#pragma once
 
 /* A private tmpfs. */
 extern char space_base[];
@@ -13,5 +12,3 @@ const char *space_at(const char *path);
 
 /* main() of such a test.  It is skipped where nothing may be mounted. */
 int space_run_tests(void);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* mount_space - a server, and libnfs as its client, in the name space of
  * tests/server/mount_base.h. */
-#ifndef GANNET_TESTS_SERVER_MOUNT_SPACE_H
-#define GANNET_TESTS_SERVER_MOUNT_SPACE_H
+#pragma once
 
 #include "tests/server/mount_base.h"
 #include "tests/server/nfs_client.h"
@@ -16,5 +15,3 @@ nfs_fh3 space_keep(nfs_fh3 fh);
 int space_status(nfs_fh3 fh);
 /* That of one GETATTR. */
 int space_status_once(nfs_fh3 fh);
-
-#endif

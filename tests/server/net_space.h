@@ -4,8 +4,7 @@
  * a user name space.  No server of this machine is at port 111 there, nor have
  * connections of other tests left ports behind.
  */
-#ifndef GANNET_TESTS_SERVER_NET_SPACE_H
-#define GANNET_TESTS_SERVER_NET_SPACE_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -16,5 +15,3 @@ int net_space_run_tests(void);
  * caller; false: it may not. */
 bool net_space_write(const char *path, const char *text);
 bool net_space_raise_loopback(void);
-
-#endif

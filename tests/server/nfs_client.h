@@ -6,8 +6,7 @@
  * A result is libnfs's struct.  What it points to (handles, data, entries)
  * was copied and stays until the client is closed.
  */
-#ifndef GANNET_TESTS_SERVER_NFS_CLIENT_H
-#define GANNET_TESTS_SERVER_NFS_CLIENT_H
+#pragma once
 
 #include <check.h>
 #include <stdbool.h>
@@ -118,5 +117,3 @@ bool nfs_same_fh(nfs_fh3 a, nfs_fh3 b);
 bool nfs_full_wcc(const wcc_data *wcc);
 /* MNT's status, and the handle, which lasts until the next call. */
 int nfs_mnt(const char *path, nfs_fh3 *fh);
-
-#endif

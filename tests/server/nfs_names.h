@@ -3,8 +3,7 @@
  * nfs_names - the procedures of names as functions: each makes the call and
  * returns its status, after it has seen that the attributes are there.
  */
-#ifndef GANNET_TESTS_SERVER_NFS_NAMES_H
-#define GANNET_TESTS_SERVER_NFS_NAMES_H
+#pragma once
 
 #include "tests/server/nfs_client.h"
 
@@ -23,5 +22,3 @@ int try_rmdir(nfs_fh3 at, const char *name);
 int try_rename(nfs_fh3 from, const char *old, nfs_fh3 to,
 	       const char *new);
 int try_link(nfs_fh3 fh, nfs_fh3 at, const char *name);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* nfs_ops - one call of every procedure, and what it should meet. */
-#ifndef GANNET_TESTS_SERVER_NFS_OPS_H
-#define GANNET_TESTS_SERVER_NFS_OPS_H
+#pragma once
 
 #include "wire/nfs3.h"
 #include "tests/server/doors.h"
@@ -54,5 +53,3 @@ void nfs_put_write(struct caller *c, const struct nfs3_fh *fh,
 uint32_t nfs_status(struct caller *c);
 /* post_op_fh3.  False: there is none. */
 bool nfs_take_fh(struct caller *c, struct nfs3_fh *fh);
-
-#endif

@@ -3,8 +3,7 @@
  * nlm_client - a lock manager's client, of any version, with a lock manager
  * that is called back.
  */
-#ifndef GANNET_TESTS_SERVER_NLM_CLIENT_H
-#define GANNET_TESTS_SERVER_NLM_CLIENT_H
+#pragma once
 
 #include "rpc/client.h"
 #include "tests/server/nfs_client.h"
@@ -105,5 +104,3 @@ void nlmc_granted_res(const struct nlm_process *p, uint32_t status);
 void nlmc_restarted(const char *host, uint32_t state);
 /* Sends SM_NOTIFY for @host; false: the test can't have a reserved port. */
 bool nlmc_notify(const char *host, bool reserved);
-
-#endif

@@ -6,8 +6,7 @@
  * A host is called "new0", "new1" and so on.  The number of a LOCK's byte is
  * its process's number, and that of the call, too.
  */
-#ifndef GANNET_TESTS_SERVER_NLM_RAW_H
-#define GANNET_TESTS_SERVER_NLM_RAW_H
+#pragma once
 
 #include "tests/server/nlm_client.h"
 
@@ -33,5 +32,3 @@ void nlmr_share(uint32_t host);
 uint32_t nlmr_status_of(uint32_t xid, unsigned n);
 /* The status in the next reply. */
 uint32_t nlmr_status(void);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* one_call - a call of the client library to the rig's program, waited for. */
-#ifndef GANNET_TESTS_SERVER_ONE_CALL_H
-#define GANNET_TESTS_SERVER_ONE_CALL_H
+#pragma once
 
 #include <semaphore.h>
 
@@ -28,5 +27,3 @@ struct gannet_rpcrdma_memory one_memory(void *addr, uint32_t len);
 
 /* A call without chunks: 0 when it was answered. */
 int one_ping(struct gannet_rpcrdma *c);
-
-#endif

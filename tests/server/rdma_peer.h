@@ -5,8 +5,7 @@
  * Messages are built a word at a time; memory is registered by hand; what
  * the responder sends is taken as it comes.  Used by the test's thread.
  */
-#ifndef GANNET_TESTS_SERVER_RDMA_PEER_H
-#define GANNET_TESTS_SERVER_RDMA_PEER_H
+#pragma once
 
 #include "tests/server/rdma_rig.h"
 
@@ -105,5 +104,3 @@ void peer_check_alive(struct peer *p);
 
 struct fabric_mr *peer_register(struct peer *p, void *addr, size_t len,
 				unsigned access);
-
-#endif

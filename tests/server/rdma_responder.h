@@ -6,8 +6,7 @@
  * Both are on one loop, so a chain of Sends arrives before the requester does
  * anything about its first.  Used by the test's thread.
  */
-#ifndef GANNET_TESTS_SERVER_RDMA_RESPONDER_H
-#define GANNET_TESTS_SERVER_RDMA_RESPONDER_H
+#pragma once
 
 #include "tests/server/rdma_rig.h"
 
@@ -50,5 +49,3 @@ void raw_reply(uint32_t xid, uint32_t credits);
 /* Starts a call; waits for the reply to it. */
 void raw_call(struct exchange *x, uint32_t xid);
 void raw_answered(struct exchange *x, uint32_t xid);
-
-#endif

@@ -9,8 +9,7 @@
  * A call is: xid, op, arg, then arg opaques for OP_SUM, one for OP_ECHO,
  * none for the others; what follows them counts as words left over.
  */
-#ifndef GANNET_TESTS_SERVER_RDMA_RIG_H
-#define GANNET_TESTS_SERVER_RDMA_RIG_H
+#pragma once
 
 #include <semaphore.h>
 
@@ -128,5 +127,3 @@ uint32_t exchange_word(const struct exchange *x, uint32_t i);
 void rig_connect(struct rig *rig,
 		 const struct rpcrdma_requester_options *options,
 		 struct rpcrdma_requester **out);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* record_stream - whole RPC messages over a TCP connection (RFC 5531 11). */
-#ifndef GANNET_TESTS_SERVER_RECORD_STREAM_H
-#define GANNET_TESTS_SERVER_RECORD_STREAM_H
+#pragma once
 
 #include <stdint.h>
 
@@ -26,5 +25,3 @@ size_t record_end(struct xdr_out *x);
 bool record_post(int fd, struct xdr_out *x);
 /* As a server: waits for a call of @proc, and answers with two words. */
 void record_answer(int fd, uint32_t proc, uint32_t first, uint32_t second);
-
-#endif

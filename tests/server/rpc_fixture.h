@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* An RPC server with the fake program, one fake connection, and what a test
  * says about a call and its reply. */
-#ifndef GANNET_TESTS_RPC_FIXTURE_H
-#define GANNET_TESTS_RPC_FIXTURE_H
+#pragma once
 
 #include "lib/stats.h"
 #include "tests/server/fake_program.h"
@@ -60,5 +59,3 @@ static void stop(void)
 
 #define NOAUTH	0, 0, 0, 0
 #define OK	1, 0, 0, 0, 0
-
-#endif

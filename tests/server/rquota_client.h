@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* rquota_client - calls of rquota by libtirpc, whose names are not those of
  * libnfs or of rpc/. */
-#ifndef GANNET_TESTS_SERVER_RQUOTA_CLIENT_H
-#define GANNET_TESTS_SERVER_RQUOTA_CLIENT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -32,5 +31,3 @@ enum rquota_end { RQUOTA_ANSWERED, RQUOTA_GARBAGE, RQUOTA_FAILED };
 enum rquota_end rquota_call(const struct rquota_caller *c,
 			    const struct rquota_what *q,
 			    uint32_t word[RQUOTA_WORDS]);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* shares - calls that run and wait in the shares of the harness' workers. */
-#ifndef GANNET_TESTS_SERVER_SHARES_H
-#define GANNET_TESTS_SERVER_SHARES_H
+#pragma once
 
 #include <stdbool.h>
 #include <string.h>
@@ -39,5 +38,3 @@ static inline bool is_idle(const char *name)
 
 	return s.running + s.waiting == 0;
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* tool_run - ./gannet-nfs as a separate process, on a ./gannetd. */
-#ifndef GANNET_TESTS_SERVER_TOOL_RUN_H
-#define GANNET_TESTS_SERVER_TOOL_RUN_H
+#pragma once
 
 #include <stddef.h>
 
@@ -41,5 +40,3 @@ const char *path(const char *dir, const char *name);
 void make_file(const char *path, size_t size);
 /* Asserts that two files hold the same. */
 void same(const char *a, const char *b);
-
-#endif

@@ -8,8 +8,7 @@
  * Credential: kind, session, seq.  Verifiers: one word.  Arguments and results:
  * an opaque of seq and the bare ones, each byte changed, and their sum.
  */
-#ifndef GANNET_TESTS_XOR_FLAVOR_H
-#define GANNET_TESTS_XOR_FLAVOR_H
+#pragma once
 
 #include "rpc/auth.h"
 
@@ -42,5 +41,3 @@ uint32_t xor_answer(uint32_t key, uint32_t seq);
 
 /* Counts the calls that hold the session. */
 unsigned xor_held(void);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Texts with the same hash_bytes(), as an attacker makes them. */
-#ifndef GANNET_TESTS_UNIT_COLLISION_H
-#define GANNET_TESTS_UNIT_COLLISION_H
+#pragma once
 
 #include <stdint.h>
 
@@ -14,5 +13,3 @@ static inline void make_collision(uint64_t i, uint64_t text[2])
 	text[0] = i;
 	text[1] = h ^ h >> 32;
 }
-
-#endif

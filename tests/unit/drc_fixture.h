@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* drc_fixture - a duplicate request cache, two connections that say of
  * themselves what a test wants, and one call after the other. */
-#ifndef GANNET_TESTS_DRC_FIXTURE_H
-#define GANNET_TESTS_DRC_FIXTURE_H
+#pragma once
 
 #include "rpc/drc.h"
 
@@ -170,5 +169,3 @@ static size_t entries(void)
 	drc_usage(drc, &n, &bytes);
 	return n;
 }
-
-#endif

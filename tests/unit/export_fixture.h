@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* A table of exports in memory, and peers to ask it for. */
-#ifndef GANNET_TESTS_UNIT_EXPORT_FIXTURE_H
-#define GANNET_TESTS_UNIT_EXPORT_FIXTURE_H
+#pragma once
 
 #include <check.h>
 #include <sys/socket.h>
@@ -40,5 +39,3 @@ void take_note(void *arg, const char *text);
 struct client;
 /* The client's options that do something, "rw,secure,root_squash". */
 void effect_of(const struct client *c, char *out, size_t size);
-
-#endif

@@ -4,8 +4,7 @@
  *
  * The fabric's end runs on a loop; the test's thread is the other end.
  */
-#ifndef GANNET_TESTS_UNIT_IWARP_RAW_H
-#define GANNET_TESTS_UNIT_IWARP_RAW_H
+#pragma once
 
 #include <netinet/in.h>
 #include <semaphore.h>
@@ -93,5 +92,3 @@ void raw_broken(struct raw *r, struct ddp_header h, const void *payload,
 
 /* The fabric's end is an active one: it connects here, returns the socket. */
 int raw_call(struct raw *r);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* iwarp_stream - a stream of FPDUs that a test makes, and who takes it. */
-#ifndef GANNET_TESTS_UNIT_IWARP_STREAM_H
-#define GANNET_TESTS_UNIT_IWARP_STREAM_H
+#pragma once
 
 #include <string.h>
 
@@ -68,5 +67,3 @@ static int feed(void)
 {
 	return rdmap_feed(&w.r, stream, len);
 }
-
-#endif

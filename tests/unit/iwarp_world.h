@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* iwarp_world - FPDUs by hand, and a world around the state of rdmap. */
-#ifndef GANNET_TESTS_UNIT_IWARP_WORLD_H
-#define GANNET_TESTS_UNIT_IWARP_WORLD_H
+#pragma once
 
 #include "transport/fabric/iwarp/rdmap.h"
 
@@ -38,5 +37,3 @@ struct world {
 
 void world_init(struct world *w, bool crc);
 void world_fini(struct world *w);
-
-#endif

@@ -4,8 +4,7 @@
  *
  * Tests let no time pass in another way: lint holds that.
  */
-#ifndef GANNET_TESTS_UNIT_PAUSE_H
-#define GANNET_TESTS_UNIT_PAUSE_H
+#pragma once
 
 #include <stdbool.h>
 #include <time.h>
@@ -47,5 +46,3 @@ static inline void pause_on_purpose(unsigned us)
 		} \
 		held_; \
 	})
-
-#endif

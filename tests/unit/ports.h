@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* ports - a port of 127.0.0.1 that is the test's, for UDP and for TCP. */
-#ifndef GANNET_TESTS_UNIT_PORTS_H
-#define GANNET_TESTS_UNIT_PORTS_H
+#pragma once
 
 #include <stdint.h>
 
@@ -12,5 +11,3 @@
  * TCP are refused until the test listens.
  */
 uint16_t ports_bind(int *udp, int *tcp);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The stability of positions in directories, and so of cookies. */
-#ifndef GANNET_TESTS_UNIT_POSITIONS_H
-#define GANNET_TESTS_UNIT_POSITIONS_H
+#pragma once
 
 #include <linux/magic.h>
 #include <stdbool.h>
@@ -28,5 +27,3 @@ static inline bool positions_last(const char *path)
 		return major * 1000 + minor >= 6006;
 	return sf.f_type != OVERLAYFS_SUPER_MAGIC;
 }
-
-#endif

@@ -6,8 +6,7 @@
  * with the system's handles (where the process may open them) and with the
  * table.
  */
-#ifndef GANNET_TESTS_UNIT_POSIX_FIXTURE_H
-#define GANNET_TESTS_UNIT_POSIX_FIXTURE_H
+#pragma once
 
 #include <errno.h>
 #include <fcntl.h>
@@ -83,5 +82,3 @@ int64_t read_str(struct vfs_node *n, uint64_t off, char out[64], bool *eof);
 
 #define assert_ok(x)	ck_assert_int_eq((x), 0)
 #define assert_err(x, e) ck_assert_int_eq((x), -(e))
-
-#endif

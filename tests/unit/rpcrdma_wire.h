@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Makes RPC-over-RDMA headers a word at a time, for the codec tests. */
-#ifndef GANNET_TESTS_UNIT_RPCRDMA_WIRE_H
-#define GANNET_TESTS_UNIT_RPCRDMA_WIRE_H
+#pragma once
 
 #include "tests/unit/runner.h"
 #include "transport/rpcrdma/proto.h"
@@ -61,5 +60,3 @@ static inline int decode(void)
 	ck_assert(!w.out.bad);
 	return rpcrdma_header_decode(w.mem, xdr_out_len(&w.out), &h);
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Shared by Check programs: their tests, and waiting for a condition. */
-#ifndef GANNET_TESTS_UNIT_RUNNER_H
-#define GANNET_TESTS_UNIT_RUNNER_H
+#pragma once
 
 #include <check.h>
 #include <errno.h>
@@ -102,5 +101,3 @@ int run_tests(void);
 
 /* For programs that make their suites themselves. */
 int run_suite(Suite *suite);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Directories for tests that make and remove thousands of files. */
-#ifndef GANNET_TESTS_UNIT_SPREAD_H
-#define GANNET_TESTS_UNIT_SPREAD_H
+#pragma once
 
 #include <fcntl.h>
 #include <linux/fs.h>
@@ -23,5 +22,3 @@ static inline void spread_subdirectories(const char *dir)
 	}
 	close(fd);
 }
-
-#endif

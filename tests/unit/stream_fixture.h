@@ -4,8 +4,7 @@
  *
  * A call is: xid, what to do, argument, any bytes.
  */
-#ifndef GANNET_TESTS_UNIT_STREAM_FIXTURE_H
-#define GANNET_TESTS_UNIT_STREAM_FIXTURE_H
+#pragma once
 
 #include <netinet/in.h>
 #include <semaphore.h>
@@ -111,5 +110,3 @@ bool fx_arrived(int fd);
 void fx_received(uint64_t bytes);
 /* Each loop ends what it is doing. */
 void fx_turn(void);
-
-#endif

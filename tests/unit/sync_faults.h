@@ -10,8 +10,7 @@
  *
  * Orders hold until they are taken back.  Any thread.
  */
-#ifndef GANNET_TESTS_UNIT_SYNC_FAULTS_H
-#define GANNET_TESTS_UNIT_SYNC_FAULTS_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -51,5 +50,3 @@ int  sync_faults_told(void);
 #define SYNC_FAULTS_WRITES	(1u << 20)
 unsigned sync_faults_last_write(void);
 bool sync_faults_lost(ino_t ino, unsigned write);
-
-#endif

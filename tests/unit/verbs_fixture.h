@@ -3,8 +3,7 @@
  * Begin and end of the verbs provider's tests: a listener, a connection on a
  * separate loop, and work whose completions are counted.
  */
-#ifndef GANNET_TESTS_UNIT_VERBS_FIXTURE_H
-#define GANNET_TESTS_UNIT_VERBS_FIXTURE_H
+#pragma once
 
 #include <semaphore.h>
 #include <stdatomic.h>
@@ -60,5 +59,3 @@ void settle(void);
 void op_init(struct op *o);
 /* @n - 1 Writes and a Send; those named in @with have an op. */
 struct fabric_wr *chain(unsigned n, uint64_t with);
-
-#endif

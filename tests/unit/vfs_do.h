@@ -8,8 +8,7 @@
  * GET also takes a result out of it: GET(out, m, ops->lookup, &alice, ...)
  * sets m.
  */
-#ifndef GANNET_TESTS_UNIT_VFS_DO_H
-#define GANNET_TESTS_UNIT_VFS_DO_H
+#pragma once
 
 #include <gannet/vfs.h>
 
@@ -29,5 +28,3 @@
 		(to) = do_.member; \
 		ret_; \
 	})
-
-#endif

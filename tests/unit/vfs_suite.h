@@ -3,8 +3,7 @@
  * The tests of every backend of gannet/vfs.h.  tests/unit/test_backends.c has
  * the list of backends; tests of one backend may use the helpers.
  */
-#ifndef GANNET_TESTS_UNIT_VFS_SUITE_H
-#define GANNET_TESTS_UNIT_VFS_SUITE_H
+#pragma once
 
 #include <check.h>
 
@@ -96,5 +95,3 @@ void vfs_suite_add_names(TCase *tc);
 void vfs_suite_add_data(TCase *tc);
 void vfs_suite_add_users(TCase *tc);
 void vfs_suite_add_threads(TCase *tc);
-
-#endif

@@ -12,8 +12,7 @@
  * workloads work on (struct target) and the options are shared and constant
  * while threads run.
  */
-#ifndef GANNET_TOOLS_BENCH_BENCH_H
-#define GANNET_TOOLS_BENCH_BENCH_H
+#pragma once
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -257,5 +256,3 @@ static inline bool load_reserves(const struct target *t)
 /* report.c */
 
 void load_report(const struct target *t, const struct load_result *r);
-
-#endif

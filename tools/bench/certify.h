@@ -3,8 +3,7 @@
  * certify - the rows of a public acceptance list, as far as a client can judge
  * them: "NVIDIA DGXC Storage Acceptance Test for NCPs and CSPs".
  */
-#ifndef GANNET_TOOLS_BENCH_CERTIFY_H
-#define GANNET_TOOLS_BENCH_CERTIFY_H
+#pragma once
 
 #include "tools/bench/bench.h"
 
@@ -38,5 +37,3 @@ enum judgement certify_error(struct certify *c, const char *what, int err,
 certify_judge certify_write_read, certify_seen, certify_attributes,
 	      certify_many_files, certify_many_dirs, certify_transport,
 	      certify_locks;
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* ctl - shared by the files of gannetctl(8).  One thread. */
-#ifndef GANNET_TOOLS_CTL_CTL_H
-#define GANNET_TOOLS_CTL_CTL_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -109,5 +108,3 @@ void show_exports(const json_t *r);
 void show_stats(const json_t *r);
 void show_waits(const json_t *r);
 void show_level(const json_t *r);
-
-#endif

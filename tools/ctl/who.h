@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* who - gannetctl's commands that tell who does what.  One thread. */
-#ifndef GANNET_TOOLS_CTL_WHO_H
-#define GANNET_TOOLS_CTL_WHO_H
+#pragma once
 
 #include <stdint.h>
 
@@ -25,5 +24,3 @@ const char *amount_text(double n, char out[SHORT_TEXT]);
 const char *time_text(uint64_t ns, char out[SHORT_TEXT]);
 /* The name of a row; the null of all others also has one. */
 const char *row_name(const json_t *row, const char *key);
-
-#endif

@@ -12,8 +12,7 @@
  * Errors: these functions say what went wrong, in one line, and return an
  * errno, which is positive, as fio has them.
  */
-#ifndef GANNET_TOOLS_FIO_JOB_H
-#define GANNET_TOOLS_FIO_JOB_H
+#pragma once
 
 #include <config-host.h>
 #include <fio.h>
@@ -95,5 +94,3 @@ void job_say(const char *what, const struct nfsc_op *op, int err);
 /* The same; sets the error of @td, and returns it. */
 int job_complain(struct thread_data *td, const char *what,
 		 const struct nfsc_op *op, int err);
-
-#endif

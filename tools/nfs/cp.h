@@ -6,8 +6,7 @@
  * complete.  The name aside is made of what tells one file from another at its
  * source, so that a later copy finds the part that an earlier one has left.
  */
-#ifndef GANNET_TOOLS_NFS_CP_H
-#define GANNET_TOOLS_NFS_CP_H
+#pragma once
 
 #include <sys/stat.h>
 
@@ -72,5 +71,3 @@ int there_make(struct tool *t, const struct nfs3_fh *dir, const char *aside,
 int there_place(struct tool *t, const struct tool_object *made,
 		const char *name);
 void there_drop(struct tool *t, const struct tool_object *made);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* device - what sysfs tells of an RDMA device. */
-#ifndef GANNET_TOOLS_NFS_DEVICE_H
-#define GANNET_TOOLS_NFS_DEVICE_H
+#pragma once
 
 #include <stdbool.h>
 #include <sys/socket.h>
@@ -26,5 +25,3 @@ struct device {
  */
 bool device_read(const char *sys, const char *name,
 		 const struct sockaddr_storage *local, struct device *out);
-
-#endif

@@ -5,8 +5,7 @@
  * Each examination records findings, in the order in which a mount needs their
  * subjects; the first failure is the one thing to mend.
  */
-#ifndef GANNET_TOOLS_NFS_DOCTOR_H
-#define GANNET_TOOLS_NFS_DOCTOR_H
+#pragma once
 
 #include <netdb.h>
 
@@ -85,5 +84,3 @@ void doctor_transports(struct doctor *d);
 void doctor_long(struct doctor *d, const char *way, const struct tool *t,
 		 const struct nfs3_fh *dir);
 void doctor_locks(struct doctor *d);
-
-#endif

@@ -8,8 +8,7 @@
  * Ownership: an operation and the memory it names are the session's from
  * session_submit() until session_wait() returns it.
  */
-#ifndef GANNET_TOOLS_NFS_NFS_H
-#define GANNET_TOOLS_NFS_NFS_H
+#pragma once
 
 #include <poll.h>
 #include <stdbool.h>
@@ -307,5 +306,3 @@ void nfsc_put_args(struct xdr_out *x, const struct nfsc_op *op);
  * that travelled elsewhere.  0, or -EBADMSG, or -ENOMEM.
  */
 int nfsc_get_results(struct xdr_in *x, struct nfsc_op *op);
-
-#endif

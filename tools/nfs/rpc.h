@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* rpc - calls and replies, as the tool's user makes them.  Pure. */
-#ifndef GANNET_TOOLS_NFS_RPC_H
-#define GANNET_TOOLS_NFS_RPC_H
+#pragma once
 
 #include "tools/nfs/nfs.h"
 
@@ -33,5 +32,3 @@ void rpc_put_op(struct xdr_out *x, uint32_t xid, const struct nfsc_op *op,
 /* Its reply, into @op; the data of a READ stays in @x.  0, as above, or as of
  * nfsc_get_results(). */
 int rpc_get_op(struct xdr_in *x, uint32_t xid, struct nfsc_op *op);
-
-#endif

@@ -5,8 +5,7 @@
  * Errors: a function that can fail says on standard error what went wrong
  * and returns an exit code.
  */
-#ifndef GANNET_TOOLS_NFS_TOOL_H
-#define GANNET_TOOLS_NFS_TOOL_H
+#pragma once
 
 #include <stdio.h>
 
@@ -289,5 +288,3 @@ void progress_end(struct tool *t, int err);
 void tool_human(uint64_t n, char out[24]);
 /* "1.5 GiB" */
 const char *progress_size(double bytes, char out[16]);
-
-#endif

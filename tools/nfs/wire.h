@@ -5,8 +5,7 @@
  *
  * One thread uses a wire.  After an error a wire can only be closed.
  */
-#ifndef GANNET_TOOLS_NFS_WIRE_H
-#define GANNET_TOOLS_NFS_WIRE_H
+#pragma once
 
 #include "tools/nfs/rpc.h"
 
@@ -82,5 +81,3 @@ struct nlm_args;
 int wire_call_locks(struct nfsc_wire *w, const struct nfsc_config *c,
 		    uint32_t procedure, const struct nlm_args *a,
 		    uint32_t *status);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* client - what <gannet/rpcrdma.h> keeps to itself. */
-#ifndef GANNET_TOOLS_RPCRDMA_CLIENT_H
-#define GANNET_TOOLS_RPCRDMA_CLIENT_H
+#pragma once
 
 #include <gannet/rpcrdma.h>
 
@@ -128,5 +127,3 @@ void client_fail_waiting(void *c);
 void client_learn(void *c);
 /* The manager, a separate thread. */
 void client_manage(void *c);
-
-#endif

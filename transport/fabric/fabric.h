@@ -24,8 +24,7 @@
  * caller serialises the posts of one connection.  Everything else on the
  * connection's loop.
  */
-#ifndef GANNET_TRANSPORT_FABRIC_FABRIC_H
-#define GANNET_TRANSPORT_FABRIC_FABRIC_H
+#pragma once
 
 #include <errno.h>
 #include <pthread.h>
@@ -473,5 +472,3 @@ static inline int fabric_mr_destroy(struct fabric_mr *mr)
 {
 	return mr->dev->ops->mr_destroy(mr);
 }
-
-#endif

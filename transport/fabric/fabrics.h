@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* fabrics - the kinds of RDMA that --rdma and URLs can name.  Each is a row,
  * which the fabric's own directory defines and fabrics.c lists. */
-#ifndef GANNET_TRANSPORT_FABRIC_FABRICS_H
-#define GANNET_TRANSPORT_FABRIC_FABRICS_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -62,5 +61,3 @@ unsigned fabrics_first(void);
 /* The place of the row whose name is the @len bytes at @name, or their
  * number. */
 unsigned fabrics_find(const char *name, size_t len);
-
-#endif

@@ -7,8 +7,7 @@
  * answers as there are credits are not done does it wait, and keeps its
  * Receive, which its credit paid for.
  */
-#ifndef GANNET_TRANSPORT_RPCRDMA_ANSWER_H
-#define GANNET_TRANSPORT_RPCRDMA_ANSWER_H
+#pragma once
 
 #include <urcu/list.h>
 
@@ -65,5 +64,3 @@ uint32_t rpcrdma_answer_make(const struct rpcrdma_answers *a,
 			     const struct rpcrdma_header *h,
 			     const uint8_t *msg, uint32_t len,
 			     struct xdr_out *out);
-
-#endif

@@ -5,8 +5,7 @@
  * A call is one transaction, from its message to the completion of its reply;
  * its chain has the steps that are posted for it.
  */
-#ifndef GANNET_TRANSPORT_RPCRDMA_CALL_H
-#define GANNET_TRANSPORT_RPCRDMA_CALL_H
+#pragma once
 
 #include "lib/util.h"
 #include "transport/rpcrdma/conn.h"
@@ -92,5 +91,3 @@ void rpcrdma_pull_cancel(struct rpcrdma_conn *conn);
 void rpcrdma_recv_init(struct rpcrdma_conn *conn);
 /* Starts the waiting messages that can start; refills. */
 void rpcrdma_recv_pump(struct rpcrdma_conn *conn);
-
-#endif

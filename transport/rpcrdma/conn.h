@@ -5,8 +5,7 @@
  * It has a send queue (sq.h), slots for calls with their Receives (slots.h),
  * the memory of both, and a state.  Its work is in calls (call.h).
  */
-#ifndef GANNET_TRANSPORT_RPCRDMA_CONN_H
-#define GANNET_TRANSPORT_RPCRDMA_CONN_H
+#pragma once
 
 #include <stdatomic.h>
 
@@ -165,5 +164,3 @@ struct fabric_queues rpcrdma_conn_queues(const struct rpcrdma_options *o,
 /* Makes the connection ready, and accepts the peer.  Its loop's task. */
 void rpcrdma_accept(struct loop_task *t);
 void rpcrdma_options_fill(struct rpcrdma_options *o);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* credits - a connection's grant as its use and memory change. */
-#ifndef GANNET_TRANSPORT_RPCRDMA_CREDITS_H
-#define GANNET_TRANSPORT_RPCRDMA_CREDITS_H
+#pragma once
 
 #include "transport/rpcrdma/conn.h"
 
@@ -30,5 +29,3 @@ static inline void rpcrdma_credits_used(struct rpcrdma_conn *conn)
 	if (unlikely(n >= c->alarm || ++c->calls >= c->period))
 		rpcrdma_credits_decide(conn);
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* device - the pool's regions, registered once for each device. */
-#ifndef GANNET_TRANSPORT_RPCRDMA_DEVICE_H
-#define GANNET_TRANSPORT_RPCRDMA_DEVICE_H
+#pragma once
 
 #include "transport/fabric/fabric.h"
 #include "transport/pool.h"
@@ -28,5 +27,3 @@ rpcrdma_device_sge(const struct rpcrdma_device *d, const struct buf *b,
 	return (struct fabric_sge){ .addr = b->data + off, .len = len,
 				    .lkey = d->mr[b->region]->lkey };
 }
-
-#endif

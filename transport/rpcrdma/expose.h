@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* expose - replies that lie in our memory, for the requester to read. */
-#ifndef GANNET_TRANSPORT_RPCRDMA_EXPOSE_H
-#define GANNET_TRANSPORT_RPCRDMA_EXPOSE_H
+#pragma once
 
 #include "transport/rpcrdma/push.h"
 
@@ -35,5 +34,3 @@ bool rpcrdma_expose_take(struct rpcrdma_exposures *x, const uint8_t *data,
 void rpcrdma_expose_sweep(struct rpcrdma_exposures *x, uint64_t now);
 /* Takes back all replies: the connection is gone, and posting Sends fails. */
 void rpcrdma_expose_kill(struct rpcrdma_exposures *x);
-
-#endif

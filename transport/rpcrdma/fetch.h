@@ -3,8 +3,7 @@
  * fetch - a requester reads replies that lie in the responder's memory, the
  * Read-Read transfer model (RFC 5666 section 3.8).  On the loop.
  */
-#ifndef GANNET_TRANSPORT_RPCRDMA_FETCH_H
-#define GANNET_TRANSPORT_RPCRDMA_FETCH_H
+#pragma once
 
 #include <urcu/list.h>
 
@@ -83,5 +82,3 @@ static inline unsigned rpcrdma_fetches_owed(const struct rpcrdma_fetches *all)
 void rpcrdma_fetch_ack(struct rpcrdma_fetch *f, uint32_t xid);
 /* The connection is gone. */
 void rpcrdma_fetch_cancel(struct rpcrdma_fetch *f);
-
-#endif

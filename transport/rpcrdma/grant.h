@@ -11,8 +11,7 @@
  * would grow into that quarter stops at a fair share of the rest, and while the
  * quarter is in use all grants come down to that share.
  */
-#ifndef GANNET_TRANSPORT_RPCRDMA_GRANT_H
-#define GANNET_TRANSPORT_RPCRDMA_GRANT_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -36,5 +35,3 @@ struct rpcrdma_demand {
 
 /* Returns the next grant, from d->min to d->max.  Any thread. */
 unsigned rpcrdma_grant_next(const struct rpcrdma_demand *d);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* listen - the listener of RPC-over-RDMA.  Private to transport/rpcrdma/. */
-#ifndef GANNET_TRANSPORT_RPCRDMA_LISTEN_H
-#define GANNET_TRANSPORT_RPCRDMA_LISTEN_H
+#pragma once
 
 #include <stdatomic.h>
 
@@ -45,5 +44,3 @@ struct rpcrdma_listener {
 	struct rpcrdma_device *device[16];
 	unsigned	     ndevices;
 };
-
-#endif

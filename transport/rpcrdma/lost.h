@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* lost - calls that cost their connections.  Any thread. */
-#ifndef GANNET_TRANSPORT_RPCRDMA_LOST_H
-#define GANNET_TRANSPORT_RPCRDMA_LOST_H
+#pragma once
 
 #include <netinet/in.h>
 #include <pthread.h>
@@ -43,5 +42,3 @@ void rpcrdma_lost_note(struct rpcrdma_lost *l,
 /* True, once, if the call was noted: it has to be answered with an error. */
 bool rpcrdma_lost_take(struct rpcrdma_lost *l,
 		       const struct rpcrdma_lost_key *key, uint64_t now);
-
-#endif

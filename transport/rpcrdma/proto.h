@@ -8,8 +8,7 @@
  *
  * Ownership: views borrow the bytes that were decoded.
  */
-#ifndef GANNET_TRANSPORT_RPCRDMA_PROTO_H
-#define GANNET_TRANSPORT_RPCRDMA_PROTO_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -265,5 +264,3 @@ void rpcrdma_private_encode(const struct rpcrdma_private *p,
 /* False: there were no parameters, and *@p has RFC 8166's defaults. */
 bool rpcrdma_private_decode(const void *data, size_t len,
 			    struct rpcrdma_private *p);
-
-#endif

@@ -3,8 +3,7 @@
  * push - the steps of a reply.  A gather is a list of pieces to send as one; a
  * piece that follows another one in memory is joined to it.
  */
-#ifndef GANNET_TRANSPORT_RPCRDMA_PUSH_H
-#define GANNET_TRANSPORT_RPCRDMA_PUSH_H
+#pragma once
 
 #include "transport/rpcrdma/call.h"
 
@@ -29,5 +28,3 @@ void rpcrdma_push_write(struct rpcrdma_push *p,
 			const struct rpcrdma_gather *g);
 void rpcrdma_push_send(struct rpcrdma_push *p, const struct rpcrdma_gather *g,
 		       bool invalidate);
-
-#endif

@@ -18,8 +18,7 @@
  *
  * Threads: all on the loop.
  */
-#ifndef GANNET_TRANSPORT_RPCRDMA_REGIONS_H
-#define GANNET_TRANSPORT_RPCRDMA_REGIONS_H
+#pragma once
 
 #include <sys/uio.h>
 
@@ -114,5 +113,3 @@ static inline bool rpcrdma_overlaps(const void *a, size_t a_len,
  * when the calls that use them are done. */
 void rpcrdma_regions_forget(struct rpcrdma_regions *all, const void *addr,
 			    size_t len);
-
-#endif

@@ -7,8 +7,7 @@
  * meanwhile.  Only the thread that has a call makes registrations for that
  * single call.
  */
-#ifndef GANNET_TRANSPORT_RPCRDMA_REGISTRAR_H
-#define GANNET_TRANSPORT_RPCRDMA_REGISTRAR_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -36,5 +35,3 @@ int rpcrdma_registrar_start(struct rpcrdma_registrar *r);
 void rpcrdma_registrar_stop(struct rpcrdma_registrar *r);
 /* Any thread.  Jobs are done one by one, in order. */
 void rpcrdma_registrar_do(struct rpcrdma_registrar *r, struct rpcrdma_job *job);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Shared by requester.c, dial.c, marshal.c and settings.c. */
-#ifndef GANNET_TRANSPORT_RPCRDMA_REQUEST_H
-#define GANNET_TRANSPORT_RPCRDMA_REQUEST_H
+#pragma once
 
 #include <pthread.h>
 #include <semaphore.h>
@@ -130,5 +129,3 @@ void request_complete_fetched(struct request_slot *slot, uint32_t len);
 void request_complete(struct request_slot *slot,
 		      const struct rpcrdma_header *h, const uint8_t *msg,
 		      uint32_t len);
-
-#endif

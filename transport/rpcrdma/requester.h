@@ -16,8 +16,7 @@
  * Errors: the end of the connection fails all outstanding requests.  The
  * requester neither reconnects nor sends again.
  */
-#ifndef GANNET_TRANSPORT_RPCRDMA_REQUESTER_H
-#define GANNET_TRANSPORT_RPCRDMA_REQUESTER_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -202,5 +201,3 @@ struct rpcrdma_regions *rpcrdma_requester_regions(struct rpcrdma_requester *r);
 /* On the loop. */
 void rpcrdma_requester_info(const struct rpcrdma_requester *r,
 			    struct rpcrdma_requester_info *info);
-
-#endif

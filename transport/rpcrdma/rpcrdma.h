@@ -8,8 +8,7 @@
  * (RFC 8166 section 8.1), except the sink of a Read on iWARP adapters, while it
  * is being read, and replies with options.read_read.
  */
-#ifndef GANNET_TRANSPORT_RPCRDMA_RPCRDMA_H
-#define GANNET_TRANSPORT_RPCRDMA_RPCRDMA_H
+#pragma once
 
 #include <stdatomic.h>
 
@@ -88,5 +87,3 @@ void rpcrdma_configure(struct xprt *x, const struct rpcrdma_limits *theirs,
  * if each call has @msg_upper bytes.  fabric_conn_bytes() comes on top. */
 size_t rpcrdma_conn_bytes(const struct rpcrdma_options *options,
 			  size_t msg_upper);
-
-#endif

@@ -26,8 +26,7 @@
  * pump then leaves F zero or 2C posted, and also runs when an RDMA_DONE has
  * given its Receive back.
  */
-#ifndef GANNET_TRANSPORT_RPCRDMA_SLOTS_H
-#define GANNET_TRANSPORT_RPCRDMA_SLOTS_H
+#pragma once
 
 #include <stdatomic.h>
 
@@ -156,5 +155,3 @@ enum rpcrdma_slots_next rpcrdma_slots_put(struct rpcrdma_slots *s,
 					  struct rpcrdma_slot *slot);
 /* Accepts no further messages.  True: no slot is in use.  Any thread. */
 bool rpcrdma_slots_drain(struct rpcrdma_slots *s);
-
-#endif

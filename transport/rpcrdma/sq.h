@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* sq - the send queue of a connection, shared by Reads and replies. */
-#ifndef GANNET_TRANSPORT_RPCRDMA_SQ_H
-#define GANNET_TRANSPORT_RPCRDMA_SQ_H
+#pragma once
 
 #include "lib/thread.h"
 #include "transport/fabric/fabric.h"
@@ -66,5 +65,3 @@ int rpcrdma_sq_submit(struct rpcrdma_sq *sq, struct rpcrdma_chain *chain);
 bool rpcrdma_sq_busy(struct rpcrdma_sq *sq, uint64_t *done);
 /* Ends parked chains with an error.  All batches must have ended. */
 void rpcrdma_sq_kill(struct rpcrdma_sq *sq);
-
-#endif

@@ -3,8 +3,7 @@
  * store - the memory of calls and Receives, a number at a time, and the budget
  * that it is taken from.
  */
-#ifndef GANNET_TRANSPORT_RPCRDMA_STORE_H
-#define GANNET_TRANSPORT_RPCRDMA_STORE_H
+#pragma once
 
 #include "transport/rpcrdma/call.h"
 
@@ -38,5 +37,3 @@ int rpcrdma_store_post(struct rpcrdma_conn *conn, bool all);
  * thread. */
 bool rpcrdma_budget_take(struct rpcrdma_budget *b, size_t bytes);
 void rpcrdma_budget_give(struct rpcrdma_budget *b, size_t bytes);
-
-#endif

@@ -5,8 +5,7 @@
  * Accepts in batches, and pauses when the system has run out of descriptors or
  * memory.
  */
-#ifndef GANNET_TRANSPORT_SOCKET_ACCEPT_H
-#define GANNET_TRANSPORT_SOCKET_ACCEPT_H
+#pragma once
 
 #include <stdbool.h>
 #include <sys/socket.h>
@@ -35,5 +34,3 @@ int acceptor_start(struct acceptor *a, struct loop *loop,
 		   struct sockaddr_storage *local);
 /* Stops accepting.  Any thread, any number of times. */
 void acceptor_stop(struct acceptor *a);
-
-#endif

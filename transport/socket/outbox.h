@@ -16,8 +16,7 @@
  * ends it: update() learns of the end, kills the outbox, and closes the socket
  * when the outbox is over.
  */
-#ifndef GANNET_TRANSPORT_SOCKET_OUTBOX_H
-#define GANNET_TRANSPORT_SOCKET_OUTBOX_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -114,5 +113,3 @@ void outbox_kick(struct outbox *o);
 /* The loop's, after a kill: true if no thread sends and no task is on its way.
  * No thread will send again; otherwise update() will still be called. */
 bool outbox_over(struct outbox *o);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Sockets and their addresses, as TCP, UDP and iWARP need them. */
-#ifndef GANNET_TRANSPORT_SOCKET_SOCKET_H
-#define GANNET_TRANSPORT_SOCKET_SOCKET_H
+#pragma once
 
 #include <stdbool.h>
 #include <sys/socket.h>
@@ -59,5 +58,3 @@ static inline int socket_set(int fd, int level, int option, int value)
 {
 	return setsockopt(fd, level, option, &value, sizeof(value));
 }
-
-#endif

@@ -9,8 +9,7 @@
  * AF_INET6 wildcard serves IPv4 too, and peers that come so are shown as
  * AF_INET.
  */
-#ifndef GANNET_TRANSPORT_STREAM_STREAM_H
-#define GANNET_TRANSPORT_STREAM_STREAM_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -57,5 +56,3 @@ int tcp_listen(const struct xprt_env *env, const struct sockaddr *addr,
  */
 int udp_listen(const struct xprt_env *env, const struct sockaddr *addr,
 	       const struct udp_options *o, struct xprt_listener **out);
-
-#endif

@@ -4,8 +4,7 @@
  *
  * listener (one) -> poller (one for each loop) -> connection -> message.
  */
-#ifndef GANNET_TRANSPORT_STREAM_TCP_H
-#define GANNET_TRANSPORT_STREAM_TCP_H
+#pragma once
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -283,5 +282,3 @@ void tcp_conn_start(struct tcp_conn *conn);
 void tcp_conn_end(struct tcp_conn *conn);
 /* The loop's thread: closes the connection if it is past a time limit. */
 void tcp_conn_sweep(struct tcp_conn *conn, uint64_t now);
-
-#endif

@@ -13,8 +13,7 @@
  * under a node's lock but the copying of data; with op->nonblock the
  * operations try the lock and say -EAGAIN, or always do (link, rename).
  */
-#ifndef GANNET_VFS_MEM_H
-#define GANNET_VFS_MEM_H
+#pragma once
 
 #include <errno.h>
 #include <pthread.h>
@@ -252,5 +251,3 @@ vfs_op_fn mem_rename;
 
 /* readdir.c */
 vfs_op_fn mem_readdir;
-
-#endif

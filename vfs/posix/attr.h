@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* attr - attributes, and permissions. */
-#ifndef GANNET_VFS_POSIX_ATTR_H
-#define GANNET_VFS_POSIX_ATTR_H
+#pragma once
 
 #include "vfs/posix/posix.h"
 
@@ -69,5 +68,3 @@ void posix_was_granted(const struct vfs_op *op, struct posix_node *n,
 int  posix_check_io(const struct vfs_op *op, struct posix_node *n,
 		    const struct stat *st, unsigned want);
 vfs_op_fn posix_access;
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* cache - the nodes in use, by handle; and names that were looked up. */
-#ifndef GANNET_VFS_POSIX_CACHE_H
-#define GANNET_VFS_POSIX_CACHE_H
+#pragma once
 
 #include "vfs/posix/posix.h"
 
@@ -76,5 +75,3 @@ bool posix_dentry_find(const struct posix_fs *fs, const struct posix_node *dir,
 void posix_dentry_keep(struct posix_fs *fs, const struct posix_node *dir,
 		       const struct stat *dir_st, const char *name,
 		       const struct vfs_handle *file);
-
-#endif

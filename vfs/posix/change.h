@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* change - a change of a file, alone or not, and the attributes around it. */
-#ifndef GANNET_VFS_POSIX_CHANGE_H
-#define GANNET_VFS_POSIX_CHANGE_H
+#pragma once
 
 #include "vfs/posix/posix.h"
 
@@ -26,5 +25,3 @@ struct posix_change {
 int  posix_change_begin(struct posix_change *c, struct posix_node *n,
 			struct vfs_wcc *wcc);
 void posix_change_end(struct posix_change *c);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* covered - directories that something is mounted on. */
-#ifndef GANNET_VFS_POSIX_COVERED_H
-#define GANNET_VFS_POSIX_COVERED_H
+#pragma once
 
 #include "vfs/posix/posix.h"
 
@@ -24,5 +23,3 @@ int  posix_covered_back(struct posix_fs *fs, int fd);
 bool posix_covered_is(const struct vfs_handle *h);
 /* Opens it, as open_handle does; -ESTALE: the mount is gone. */
 int  posix_covered_open(struct vfs_op *op);
-
-#endif

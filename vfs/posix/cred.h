@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* cred - the thread's file system credentials. */
-#ifndef GANNET_VFS_POSIX_CRED_H
-#define GANNET_VFS_POSIX_CRED_H
+#pragma once
 
 #include "vfs/posix/posix.h"
 
@@ -50,5 +49,3 @@ static inline int posix_begin(const struct posix_fs *fs,
 {
 	return unlikely(fs->remote) ? posix_begin_remote(fs, op) : 0;
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* handle - the bytes that name a file. */
-#ifndef GANNET_VFS_POSIX_HANDLE_H
-#define GANNET_VFS_POSIX_HANDLE_H
+#pragma once
 
 #include "vfs/posix/posix.h"
 
@@ -27,5 +26,3 @@ void posix_handle_root(struct vfs_handle *h);
 bool posix_handle_can_be(int fd);
 /* Sets kernel_ids and by_handle. */
 void posix_handle_probe(struct posix_fs *fs, bool may_open);
-
-#endif

@@ -12,8 +12,7 @@
  *
  * Pure.  Any thread.
  */
-#ifndef GANNET_VFS_POSIX_KINDS_H
-#define GANNET_VFS_POSIX_KINDS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -46,5 +45,3 @@ enum posix_rights posix_kind_rights(uint32_t magic, const char *name,
 /* True if a mount of the type @name is passed over, being a pseudo file system.
  * Not true of autofs: a look-up there makes it mount something. */
 bool posix_kind_hides(const char *name);
-
-#endif

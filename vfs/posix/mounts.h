@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* mounts - what the kernel's list of mounts (/proc/self/mountinfo) says, and
  * names of file systems. */
-#ifndef GANNET_VFS_POSIX_MOUNTS_H
-#define GANNET_VFS_POSIX_MOUNTS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -46,5 +45,3 @@ static inline uint64_t posix_mount_id(const struct statx *sx)
 }
 /* From posix_stat_mount(): struct vfs_fs. */
 uint64_t posix_mark(const struct statx *sx);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* node - files in use, and their descriptors. */
-#ifndef GANNET_VFS_POSIX_NODE_H
-#define GANNET_VFS_POSIX_NODE_H
+#pragma once
 
 #include "vfs/posix/posix.h"
 
@@ -74,5 +73,3 @@ int  posix_open_dir(struct posix_node *n);
  * -EXDEV: something is mounted there. */
 int  posix_open_name(struct posix_fs *fs, int dir_fd, const char *name,
 		     bool nonblock);
-
-#endif

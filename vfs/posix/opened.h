@@ -14,8 +14,7 @@
  * On other file systems the node has one descriptor for all callers, and perm.c
  * checks each call.
  */
-#ifndef GANNET_VFS_POSIX_OPENED_H
-#define GANNET_VFS_POSIX_OPENED_H
+#pragma once
 
 #include "vfs/posix/posix.h"
 
@@ -43,5 +42,3 @@ void posix_opened_made(struct posix_node *n, int fd);
  * through, or -1; closes all of them. */
 int  posix_opened_writer(struct posix_node *n);
 void posix_opened_close(struct posix_node *n);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* ops - the operations, and what they all need. */
-#ifndef GANNET_VFS_POSIX_OPS_H
-#define GANNET_VFS_POSIX_OPS_H
+#pragma once
 
 #include "vfs/posix/attr.h"
 #include "vfs/posix/cred.h"
@@ -42,5 +41,3 @@ int posix_path(struct vfs_node *node, char *out, size_t size);
 vfs_op_fn posix_open_handle, posix_lookup, posix_create, posix_make,
 	  posix_remove, posix_rename, posix_link, posix_readlink, posix_read,
 	  posix_read_pipe, posix_write, posix_commit, posix_readdir, posix_lock;
-
-#endif

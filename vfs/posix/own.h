@@ -16,8 +16,7 @@
  *
  * Any thread.
  */
-#ifndef GANNET_VFS_POSIX_OWN_H
-#define GANNET_VFS_POSIX_OWN_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -132,5 +131,3 @@ static inline int posix_own_new(struct posix_node *dir, const char *name,
 	return posix_own_may_be_named(name, len, true) ?
 	       posix_own_look_new(dir, name) : 0;
 }
-
-#endif

@@ -23,8 +23,7 @@
  * All single-component names are resolved without following symbolic links
  * and without crossing mount points; ".." is answered in lookup.c alone.
  */
-#ifndef GANNET_VFS_POSIX_POSIX_H
-#define GANNET_VFS_POSIX_POSIX_H
+#pragma once
 
 #include <stdatomic.h>
 #include <string.h>
@@ -259,5 +258,3 @@ static inline void posix_name_set(struct posix_name *out,
 	memcpy(out->s, name.s, len);
 	out->s[len] = '\0';
 }
-
-#endif

@@ -36,8 +36,7 @@
  * links, devices, FIFOs, and files that the server has no permission for), and
  * files without fsync(), are synced with the whole file system, by syncfs().
  */
-#ifndef GANNET_VFS_POSIX_SYNC_H
-#define GANNET_VFS_POSIX_SYNC_H
+#pragma once
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -161,5 +160,3 @@ void posix_node_flush_last(struct posix_node *n);
  * failed sync does is done, and @err returned, for the client; else 0.
  */
 int  posix_write_failed(struct posix_node *n, int fd, int err);
-
-#endif

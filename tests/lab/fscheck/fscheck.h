@@ -4,8 +4,7 @@
  * exports.  Each check is a sentence, runs in a child and in a separate
  * directory, and returns whether it holds.
  */
-#ifndef FSCHECK_H
-#define FSCHECK_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -51,5 +50,3 @@ bool as_user(uid_t uid, gid_t gid, const gid_t *groups, size_t n,
 extern const struct fscheck tree_checks[], name_checks[], dir_checks[];
 extern const struct fscheck io_checks[], sharing_checks[], perm_checks[];
 extern const struct fscheck walk_checks[], counted_walks[];
-
-#endif

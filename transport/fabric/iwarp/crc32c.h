@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* crc32c - the CRC of MPA (RFC 5044 section 4.4), by ISA-L.  Pure. */
-#ifndef GANNET_TRANSPORT_FABRIC_IWARP_CRC32C_H
-#define GANNET_TRANSPORT_FABRIC_IWARP_CRC32C_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -19,5 +18,3 @@ static inline uint32_t crc32c(uint32_t crc, const void *data, size_t len)
 	return ~crc32_iscsi((unsigned char *)(uintptr_t)data,
 			    (int)len, ~crc);
 }
-
-#endif

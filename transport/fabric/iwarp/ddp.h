@@ -6,8 +6,7 @@
  *
  * RFC 5044 section 4.1, RFC 5041 section 4, RFC 5040 section 4.
  */
-#ifndef GANNET_TRANSPORT_FABRIC_IWARP_DDP_H
-#define GANNET_TRANSPORT_FABRIC_IWARP_DDP_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -135,5 +134,3 @@ unsigned rdmap_term_encode(enum term code, const uint8_t *fpdu,
 unsigned rdmap_term_decode(const uint8_t *p);
 /* The code's text; never NULL. */
 const char *rdmap_term_text(unsigned code);
-
-#endif

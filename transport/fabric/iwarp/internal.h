@@ -6,8 +6,7 @@
  * connection until its start-up frame is read.  Then the upper layer has it,
  * until fabric_setup() gives it to its loop.
  */
-#ifndef GANNET_TRANSPORT_FABRIC_IWARP_INTERNAL_H
-#define GANNET_TRANSPORT_FABRIC_IWARP_INTERNAL_H
+#pragma once
 
 #include <stdatomic.h>
 #include <sys/uio.h>
@@ -359,5 +358,3 @@ int iwarp_listen(void *provider, const struct sockaddr *addr,
 				 struct fabric_conn *),
 		 void *upper, struct fabric_listener **out);
 void iwarp_unlisten(struct fabric_listener *l);
-
-#endif

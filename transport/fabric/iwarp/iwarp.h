@@ -11,8 +11,7 @@
  * (the headers of FPDUs), rdmap (arriving segments), which are pure; then mr,
  * tx, queue, recv, conn, startup, listen, iwarp.
  */
-#ifndef GANNET_TRANSPORT_FABRIC_IWARP_IWARP_H
-#define GANNET_TRANSPORT_FABRIC_IWARP_IWARP_H
+#pragma once
 
 #include "transport/fabric/fabric.h"
 
@@ -65,5 +64,3 @@ struct iwarp_depths {
  * request() on, or established() or closed() of an active end.  On the
  * connection's loop. */
 struct iwarp_depths iwarp_peer_depths(const struct fabric_conn *conn);
-
-#endif

@@ -6,8 +6,7 @@
  * how far back the FPDU began that it lies in; one between two FPDUs belongs to
  * the later one.
  */
-#ifndef GANNET_TRANSPORT_FABRIC_IWARP_MARKED_H
-#define GANNET_TRANSPORT_FABRIC_IWARP_MARKED_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -45,5 +44,3 @@ void marked_begin(struct marked *m, uint8_t *out);
 void marked_put(struct marked *m, const uint8_t *data, size_t len);
 /* Adds the CRC field, behind the pad, and ends the FPDU. */
 void marked_end(struct marked *m);
-
-#endif

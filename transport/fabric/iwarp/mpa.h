@@ -4,8 +4,7 @@
  *
  * RFC 5044 section 7.1 (revision 1) and RFC 6581 (revision 2).
  */
-#ifndef GANNET_TRANSPORT_FABRIC_IWARP_MPA_H
-#define GANNET_TRANSPORT_FABRIC_IWARP_MPA_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -79,5 +78,3 @@ void mpa_reject(const struct mpa_frame *req, struct mpa_frame *reply);
  */
 int mpa_conclude(const struct mpa_frame *req, const struct mpa_policy *policy,
 		 const struct mpa_frame *reply, struct mpa_agreed *agreed);
-
-#endif

@@ -9,8 +9,7 @@
  * It uses no socket and no lock: everything it needs from outside is in
  * rdmap_ops, which tests and fuzzers replace.
  */
-#ifndef GANNET_TRANSPORT_FABRIC_IWARP_RDMAP_H
-#define GANNET_TRANSPORT_FABRIC_IWARP_RDMAP_H
+#pragma once
 
 #include "transport/fabric/iwarp/ddp.h"
 
@@ -116,5 +115,3 @@ void rdmap_note_request(struct rdmap *r, const struct ddp_header *h,
 
 /* True if a part of a FPDU or message has come. */
 bool rdmap_midway(const struct rdmap *r);
-
-#endif

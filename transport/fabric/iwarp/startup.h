@@ -10,8 +10,7 @@
  * It has the connection's socket until both sides have agreed, and
  * then makes the connection live (iwarp_conn_live()).
  */
-#ifndef GANNET_TRANSPORT_FABRIC_IWARP_STARTUP_H
-#define GANNET_TRANSPORT_FABRIC_IWARP_STARTUP_H
+#pragma once
 
 #include <urcu/list.h>
 
@@ -47,5 +46,3 @@ int iwarp_connect(void *provider, const struct sockaddr *addr,
 int iwarp_start(struct fabric_conn *conn, const void *private_data,
 		unsigned private_len, unsigned read_depth);
 void iwarp_reject(struct fabric_conn *conn);
-
-#endif

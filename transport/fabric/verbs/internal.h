@@ -7,8 +7,7 @@
  * of that loop (rdma_migrate_id), so everything about it happens on the loop's
  * thread, except post and close.
  */
-#ifndef GANNET_TRANSPORT_FABRIC_VERBS_INTERNAL_H
-#define GANNET_TRANSPORT_FABRIC_VERBS_INTERNAL_H
+#pragma once
 
 #include <errno.h>
 
@@ -326,5 +325,3 @@ int verbs_post_bind(struct verbs_conn *c, struct ibv_send_wr *wr);
 /* The loop's thread: posts the steps that were queued for it. */
 void verbs_post_queued(struct verbs_conn *c);
 int verbs_post_recv(struct fabric_conn *conn, struct fabric_recv *chain);
-
-#endif

@@ -5,8 +5,7 @@
  * One thread at a time puts (it has the connection's lock), the loop's takes;
  * neither waits for the other.
  */
-#ifndef GANNET_TRANSPORT_FABRIC_VERBS_RING_H
-#define GANNET_TRANSPORT_FABRIC_VERBS_RING_H
+#pragma once
 
 #include <errno.h>
 #include <stdlib.h>
@@ -89,5 +88,3 @@ static inline bool verbs_ring_note(struct verbs_ring *r, const void *id,
 	}
 	return false;
 }
-
-#endif

@@ -6,8 +6,7 @@
  * libraries are first called by verbs_available(), listen or connect, and
  * must not be used across a fork after that.
  */
-#ifndef GANNET_TRANSPORT_FABRIC_VERBS_VERBS_H
-#define GANNET_TRANSPORT_FABRIC_VERBS_VERBS_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -29,5 +28,3 @@ void verbs_fabric_set_connect_ms(struct fabric *f, unsigned ms);
 
 /* True if there is an RDMA device and the process may use it. */
 bool verbs_available(void);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* places - where files were seen, for servers that may not open by handle. */
-#ifndef GANNET_VFS_POSIX_TABLE_PLACES_H
-#define GANNET_VFS_POSIX_TABLE_PLACES_H
+#pragma once
 
 #include "vfs/posix/posix.h"
 
@@ -36,5 +35,3 @@ int  posix_record(struct posix_fs *fs, const struct vfs_handle *h,
 /* The table forgets that @h is @name in @dir, unless that is so. */
 void posix_check_place(struct posix_fs *fs, const struct vfs_handle *h,
 		       struct posix_node *dir, const char *name);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* table - private to the table of files. */
-#ifndef GANNET_VFS_POSIX_TABLE_TABLE_H
-#define GANNET_VFS_POSIX_TABLE_TABLE_H
+#pragma once
 
 #include <lmdb.h>
 
@@ -151,5 +150,3 @@ bool posix_table_moved(struct posix_table *t, unsigned moves);
 /* Up to @max places; returns how many, or -errno. */
 int  posix_table_find(struct posix_table *t, const struct vfs_handle *h,
 		      struct posix_place *places, int max);
-
-#endif

@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Several devices, and those that go and come; over fake ones. */
+#include "tests/unit/verbs_fixture.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "lib/stats.h"
+#include "tests/unit/runner.h"
+
+static void free_conn(void *arg)
+{
+	fabric_free(conn);
+}
+
+static void listen_anywhere(void)
+{
+	struct sockaddr_in6 any = { .sin6_family = AF_INET6 };
+
+	ck_assert_int_eq(fabric_listen(&fabric, (struct sockaddr *)&any, loop,
+				       on_request, NULL, &listener), 0);
+}
+
+/* A peer asks through the device in @slot: its connection. */
+static struct fabric_conn *asked(unsigned slot, bool use6)
+{
+	fake.slot = slot;
+	fake.use6 = use6;
+	fake_request("", 0, 4, 4);
+	wait_sem(&requested);
+	return conn;
+}
+
+static struct fabric_mr *registered(struct fabric_device *dev)
+{
+	static uint8_t memory[4096];
+	struct fabric_mr *mr;
+
+	ck_assert_int_eq(fabric_mr_create(dev, memory, sizeof(memory),
+					  FABRIC_LOCAL, &mr), 0);
+	ck_assert_ptr_eq(mr->addr, memory);
+	ck_assert_uint_eq(mr->len, sizeof(memory));
+	return mr;
+}
+
+TEST(a_listener_takes_peers_of_all_devices_and_both_families)
+{
+	struct fabric_conn *c[4];
+	struct fabric_mr *mr[2];
+	char first[64];
+
+	begin();
+	listen_anywhere();
+	for (unsigned i = 0; i < 4; i++) {
+		c[i] = asked(i % 2, i / 2);
+		ck_assert_int_eq(c[i]->info.local.ss_family,
+				 i / 2 ? AF_INET6 : AF_INET);
+	}
+	ck_assert_ptr_eq(c[0]->dev, c[2]->dev);
+	ck_assert_ptr_eq(c[1]->dev, c[3]->dev);
+	ck_assert_ptr_ne(c[0]->dev, c[1]->dev);
+	snprintf(first, sizeof(first), "%s", c[0]->dev->name);
+	ck_assert_str_ne(first, c[1]->dev->name);
+	ck_assert_uint_eq(fake.pds, 2);
+	/* Memory has a key for each. */
+	for (unsigned i = 0; i < 2; i++)
+		mr[i] = registered(c[i]->dev);
+	ck_assert_uint_ne(mr[0]->lkey, mr[1]->lkey);
+	for (unsigned i = 0; i < 2; i++)
+		fabric_mr_destroy(mr[i]);
+	for (unsigned i = 0; i < 4; i++)
+		fabric_reject(c[i]);
+	end();
+}
+
+static unsigned count(const unsigned *what)
+{
+	unsigned n;
+
+	pthread_mutex_lock(&fake.lock);
+	n = *what;
+	pthread_mutex_unlock(&fake.lock);
+	return n;
+}
+
+static void wait_until(const unsigned *what, unsigned is)
+{
+	while (count(what) != is)
+		settle();
+}
+
+static void serve_on_both(void)
+{
+	int err;
+
+	begin();
+	listen_anywhere();
+	fabric_reject(asked(1, false));
+	asked(0, false);
+	loop_call(conn_loop, set_up, &err);
+	ck_assert_int_eq(err, 0);
+	loop_call(conn_loop, start, &err);
+	ck_assert_int_eq(err, 0);
+	fake_event(fake.id, RDMA_CM_EVENT_ESTABLISHED, 0);
+	wait_sem(&established);
+	ck_assert_uint_eq(fake.pds, 2);
+}
+
+/* The CM says so, or the device does. */
+TEST_LOOP(a_device_that_is_unplugged_is_let_go, 0, 2)
+{
+	struct fabric_mr *mr[3];
+	struct fabric_device *dev;
+
+	serve_on_both();
+	dev = conn->dev;
+	mr[0] = registered(dev);
+	ck_assert_int_eq(fabric_post(conn, chain(2, 2)), 0);
+	fake_unplug(0, _i);
+	wait_sem(&closed);
+	wait_until(&fake.pds, 1);
+	wait_until(&fake.mrs, 0);
+	wait_until(&fake.looks, 1);
+	ck_assert_int_eq(ops[1].status, -ECANCELED);
+	ck_assert_uint_eq(stats_sum_by_name("verbs_devices_gone"), 1);
+	/* The memory that others still get is no use of it. */
+	mr[1] = registered(dev);
+	ck_assert_uint_eq(count(&fake.mrs), 0);
+	mr[2] = registered(dev);
+	for (unsigned i = 0; i < 3; i++)
+		fabric_mr_destroy(mr[i]);
+	sem_post(&closed);
+	finished(-ENODEV);
+}
+
+/* Its driver may wait until no file of it is open any more, also when there is
+ * no other device, for which librdmacm would close it. */
+TEST_LOOP(the_driver_of_a_device_that_went_waits_for_no_file, 0, 4)
+{
+	bool alone = _i / 2;
+
+	serve_on_both();
+	if (alone) {
+		fake_unplug(1, _i % 2);
+		wait_until(&fake.pds, 1);
+	}
+	fake_unplug(0, _i % 2);
+	wait_until(&fake.pds, 0 + !alone);
+	EVENTUALLY(fake_held() == 0);
+	finished(-ENODEV);
+}
+
+TEST(the_only_device_serves_again_when_it_is_back)
+{
+	begin();
+	fake_unplug(1, false);
+	listen_anywhere();
+	for (unsigned i = 0; i < 3; i++) {
+		fabric_reject(asked(0, i % 2));
+		settle();
+		fake_unplug(0, i % 2);
+		wait_until(&fake.pds, 0);
+		EVENTUALLY(fake_held() == 0);
+		if (i < 2)
+			fake_plug(0);
+	}
+	end();
+}
+
+static void unplug_and_register(void *dev)
+{
+	fake_unplug(0, false);
+	fabric_mr_destroy(registered(dev));
+	ck_assert_uint_eq(count(&fake.mrs), 0);
+}
+
+TEST(memory_for_a_device_that_goes_is_taken)
+{
+	serve_on_both();
+	/* The connection can't end meanwhile. */
+	loop_call(conn_loop, unplug_and_register, conn->dev);
+	finished(-ENODEV);
+}
+
+TEST(a_device_that_comes_back_is_a_new_one)
+{
+	struct fabric_device *dev;
+	struct fabric_mr *mr[2];
+
+	serve_on_both();
+	dev = conn->dev;
+	mr[0] = registered(dev);
+	fake_unplug(0, false);
+	wait_until(&fake.pds, 1);
+	wait_sem(&closed);
+	loop_call(conn_loop, free_conn, NULL);
+	/* The other one serves on. */
+	fabric_reject(asked(1, true));
+	fake_plug(0);
+	asked(0, false);
+	ck_assert_ptr_ne(conn->dev, dev);
+	ck_assert_uint_eq(count(&fake.pds), 2);
+	mr[1] = registered(conn->dev);
+	ck_assert_uint_ne(mr[0]->lkey, mr[1]->lkey);
+	fabric_reject(conn);
+	for (unsigned i = 0; i < 2; i++)
+		fabric_mr_destroy(mr[i]);
+	end();
+}
+
+TEST(a_device_without_connections_is_let_go_too)
+{
+	begin();
+	listen_anywhere();
+	fabric_reject(asked(0, false));
+	settle();
+	fake_unplug(0, false);
+	wait_until(&fake.pds, 0);
+	fake_plug(0);
+	fabric_reject(asked(0, false));
+	end();
+}

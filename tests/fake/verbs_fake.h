@@ -82,6 +82,8 @@ struct fake {
 	bool		no_relaxed;	/* refuses relaxed ordering */
 	bool		eager;		/* completes while it is armed */
 	bool		no_port;	/* can't be bound to */
+	void		(*before_bind)(void);	/* called once, as the next id
+						 * is being bound */
 	unsigned	inline_max;	/* a queue pair that asks for more is
 					 * refused */
 	unsigned	inline_grant;	/* the most that it is told to have */

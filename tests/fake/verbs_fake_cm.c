@@ -360,14 +360,35 @@ int rdma_destroy_id(struct rdma_cm_id *rid)
 	return 0;
 }
 
+/* The kernel's part of the id ended with its device. */
+static bool is_removed(const struct rdma_cm_id *id)
+{
+	const struct fake_event *ev;
+
+	fake_lock();
+	ev = ((struct fake_channel *)id->channel)->events;
+	while (ev && (ev->event.id != id ||
+		      ev->event.event != RDMA_CM_EVENT_DEVICE_REMOVAL))
+		ev = ev->next;
+	fake_unlock();
+	errno = ENXIO;
+	return ev != NULL;
+}
+
 int rdma_migrate_id(struct rdma_cm_id *rid, struct rdma_event_channel *channel)
 {
 	struct fake_id *id = (struct fake_id *)rid;
 	struct rdma_event_channel *old = rid->channel;
+	bool own = !channel;
 
-	if (fake_fails())
+	if (fake_fails() || is_removed(rid))
 		return -1;
 	FAKE_CHECK(id->unacked == 0);
+	FAKE_CHECK(!own || !id->own_channel);
+	if (own)
+		channel = rdma_create_event_channel();
+	if (!channel)
+		return -1;
 	fake_lock();
 	((struct fake_channel *)old)->ids--;
 	((struct fake_channel *)channel)->ids++;
@@ -375,12 +396,17 @@ int rdma_migrate_id(struct rdma_cm_id *rid, struct rdma_event_channel *channel)
 	rid->channel = channel;
 	if (id->own_channel)
 		rdma_destroy_event_channel(old);
-	id->own_channel = false;
+	id->own_channel = own;
 	return 0;
 }
 
 int rdma_bind_addr(struct rdma_cm_id *id, struct sockaddr *addr)
 {
+	void (*before)(void) = fake.before_bind;
+
+	fake.before_bind = NULL;
+	if (before)
+		before();
 	if (fake_fails())
 		return -1;
 	if (fake.no_port) {

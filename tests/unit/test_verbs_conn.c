@@ -435,3 +435,17 @@ TEST(both_steps_of_resolving_have_one_time)
 	ck_assert_int_eq(fake.route_ms, 0);
 	end();
 }
+
+TEST(an_active_end_asks_again_where_its_id_has_to_hold_the_device)
+{
+	struct sockaddr_in sin = { .sin_family = AF_INET,
+				   .sin_addr.s_addr = htonl(0xc0000201) };
+
+	begin();
+	fake.no_port = true;
+	ck_assert_int_eq(fabric_connect(&fabric, (struct sockaddr *)&sin,
+					&conn), 0);
+	fabric_free(conn);
+	ck_assert_uint_eq(fake.pds, 1);
+	end();
+}

@@ -221,3 +221,87 @@ TEST(a_device_without_connections_is_let_go_too)
 	fabric_reject(asked(0, false));
 	end();
 }
+
+static void unplug_and_look(void)
+{
+	fake_unplug(0, false);
+	/* As librdmacm does at an id of any other device. */
+	rdma_free_devices(rdma_get_devices(NULL));
+}
+
+static void unplug_silently_and_look(void)
+{
+	fake_unplug(0, true);
+	rdma_free_devices(rdma_get_devices(NULL));
+}
+
+/* A peer asks; true if it is refused, else its connection is rejected. */
+static bool is_refused(void)
+{
+	unsigned rejects = count(&fake.rejects);
+
+	fake.slot = 0;
+	fake_request("", 0, 4, 4);
+	for (;;) {
+		settle();
+		if (sem_trywait(&requested) == 0) {
+			fabric_reject(conn);
+			return false;
+		}
+		if (count(&fake.rejects) > rejects)
+			return true;
+	}
+}
+
+TEST_LOOP(a_device_that_goes_as_its_first_peer_asks_is_let_go, 0, 2)
+{
+	begin();
+	listen_anywhere();
+	fake.before_bind = _i ? unplug_silently_and_look : unplug_and_look;
+	is_refused();
+	wait_until(&fake.pds, 0);
+	EVENTUALLY(fake_held() == 0);
+	fake_plug(0);
+	ck_assert(!is_refused());
+	end();
+}
+
+/* Another device has its address, for example, or it is link-local. */
+TEST_LOOP(a_device_that_no_other_id_can_hold_is_held_by_a_request, 0, 2)
+{
+	begin();
+	listen_anywhere();
+	fake.no_port = true;
+	ck_assert(is_refused());
+	ck_assert(!is_refused());
+	ck_assert_uint_eq(count(&fake.pds), 1);
+	asked(0, false);
+	if (_i)
+		unplug_silently_and_look();
+	else
+		unplug_and_look();
+	settle();
+	ck_assert_uint_eq(count(&fake.pds), 1);
+	fabric_reject(conn);
+	wait_until(&fake.pds, 0);
+	EVENTUALLY(fake_held() == 0);
+	end();
+}
+
+TEST(a_peer_whose_device_goes_before_its_answer_is_refused)
+{
+	int err;
+
+	begin();
+	listen_anywhere();
+	asked(0, false);
+	fake_unplug(0, true);
+	while (stats_sum_by_name("verbs_devices_gone") == 0)
+		settle();
+	loop_call(conn_loop, set_up, &err);
+	ck_assert_int_eq(err, -ENODEV);
+	fabric_reject(conn);
+	wait_until(&fake.pds, 0);
+	EVENTUALLY(fake_held() == 0);
+	end();
+}

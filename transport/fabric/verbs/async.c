@@ -175,8 +175,7 @@ static void verbs_async_watch(void *arg)
 	struct pollfd fds[] = {
 		{ .fd = dev->wake_fd, .events = POLLIN },
 		{ .fd = dev->ctx->async_fd, .events = POLLIN },
-		{ .fd = dev->hold ? dev->hold->channel->fd : -1,
-		  .events = POLLIN },
+		{ .fd = dev->hold->channel->fd, .events = POLLIN },
 	};
 	eventfd_t wakes;
 	int n;
@@ -216,7 +215,7 @@ int verbs_watch_start(struct verbs_dev *dev,
 	/* Destroying a queue takes its events back, so an event that poll()
 	 * announced can be gone. */
 	err = set_nonblocking(dev->ctx->async_fd);
-	if (!err && dev->hold)
+	if (!err)
 		err = set_nonblocking(dev->hold->channel->fd);
 	if (err)
 		return err;

@@ -37,12 +37,18 @@ STAT(verbs_established, "RDMA connections established");
 STAT(verbs_handshake_failed, "RDMA connections that were never established");
 STAT(verbs_device_removed, "RDMA connections lost with their device");
 
-/* Puts the connection on the device's list, to fail when the device does. */
-static void join_device(struct verbs_conn *c)
+/* Puts the connection on the device's list, to fail when the device does.  0 or
+ * -ENODEV: the device is gone, and has failed those on the list. */
+static int join_device(struct verbs_conn *c)
 {
+	bool gone;
+
 	mutex_lock(&c->provider->lock);
-	cds_list_add_tail(&c->dev_link, &c->dev->conns);
+	gone = c->dev->dev.gone;
+	if (!gone)
+		cds_list_add_tail(&c->dev_link, &c->dev->conns);
 	mutex_unlock(&c->provider->lock);
+	return gone ? -ENODEV : 0;
 }
 
 static void leave_device(struct verbs_conn *c)
@@ -247,7 +253,7 @@ int verbs_conn_create(struct verbs_provider *p, struct rdma_cm_id *id,
 	struct verbs_dev *dev;
 	int err;
 
-	err = verbs_dev_get(p, id, &dev);
+	err = verbs_dev_get(p, id, vl, &dev);
 	if (err)
 		return err;
 	c = calloc(1, sizeof(*c));
@@ -295,10 +301,9 @@ static int verbs_conn_resolve(struct rdma_cm_id *id, struct sockaddr *dst,
 	return rdma_resolve_route(id, ms) ? verbs_errno() : 0;
 }
 
-int verbs_connect(void *provider, const struct sockaddr *addr,
-		  struct fabric_conn **out)
+static int connect_once(struct verbs_provider *p, const struct sockaddr *addr,
+			struct fabric_conn **out)
 {
-	struct verbs_provider *p = provider;
 	struct sockaddr_storage dst;
 	struct rdma_cm_id *id;
 	struct verbs_conn *c;
@@ -309,14 +314,25 @@ int verbs_connect(void *provider, const struct sockaddr *addr,
 	if (rdma_create_id(NULL, &id, NULL, RDMA_PS_TCP))
 		return verbs_errno();
 	err = verbs_conn_resolve(id, (struct sockaddr *)&dst, p->connect_ms);
-	if (!err)
-		err = verbs_conn_create(p, id, NULL, &c);
 	if (err) {
 		rdma_destroy_id(id);
 		return err;
 	}
-	*out = &c->conn;
-	return 0;
+	err = verbs_conn_create(p, id, NULL, &c);
+	if (!err)
+		*out = &c->conn;
+	else if (err != -ERESTART)
+		rdma_destroy_id(id);
+	return err;
+}
+
+int verbs_connect(void *provider, const struct sockaddr *addr,
+		  struct fabric_conn **out)
+{
+	int err = connect_once(provider, addr, out);
+
+	/* The first id may have become the device's. */
+	return err == -ERESTART ? connect_once(provider, addr, out) : err;
 }
 
 /* Moves the id's events to @loop's channel. */
@@ -350,10 +366,10 @@ int verbs_setup(struct fabric_conn *conn, struct loop *loop,
 	if (err)
 		return err;
 	err = verbs_queues_create(c, q);
+	if (!err)
+		err = join_device(c);
 	if (err)
 		verbs_queues_destroy(c);
-	else
-		join_device(c);
 	return err;
 }
 

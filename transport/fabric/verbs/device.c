@@ -6,6 +6,10 @@
  * last id goes after the device was unplugged.  We keep a protection domain and
  * registrations for longer than any connection, so each device holds a separate
  * id that is bound to it and does nothing else.
+ *
+ * Ownership: the id of the first request holds the device while the struct is
+ * made, then the separate id does.  The watcher destroys that last, after the
+ * registrations, the domains and its reading of the device's events.
  */
 #include "transport/fabric/verbs/internal.h"
 
@@ -42,6 +46,8 @@
 /* Of 32 bytes each: 1 MiB from offset 0 on. */
 #define SIW_FILL	32768
 
+/* Binds another id to the device of @id.  NULL: its address leads elsewhere,
+ * because another device has it, it is link-local, or the device is going. */
 static struct rdma_cm_id *hold_device(struct rdma_cm_id *id)
 {
 	struct sockaddr_storage addr;
@@ -55,10 +61,33 @@ static struct rdma_cm_id *hold_device(struct rdma_cm_id *id)
 	if (!rdma_bind_addr(hold, (struct sockaddr *)&addr) &&
 	    hold->verbs == id->verbs)
 		return hold;
-	/* Two devices have the address.  That only makes unplugging less
-	 * safe. */
 	rdma_destroy_id(hold);
 	return NULL;
+}
+
+/* Rejects a peer, to hold the device by the id of its request.  0 or -errno,
+ * with the id still the caller's. */
+static int hold_by_request(struct rdma_cm_id *id)
+{
+	rdma_reject(id, NULL, 0);
+	/* To a channel of the id's own. */
+	return rdma_migrate_id(id, NULL) ? verbs_errno() : 0;
+}
+
+/* Has an id hold the device.  0 or -errno. */
+static int hold(struct verbs_dev *dev, struct rdma_cm_id *id,
+		const struct verbs_loop *vl)
+{
+	int err = 0;
+
+	dev->hold = hold_device(id);
+	if (dev->hold)
+		return 0;
+	if (vl)
+		err = hold_by_request(id);
+	if (!err)
+		dev->hold = id;
+	return err;
 }
 
 /*
@@ -185,10 +214,9 @@ static bool verbs_dev_release(struct verbs_dev *dev)
 		ibv_destroy_cq(dev->filler);
 	ibv_dealloc_pd(dev->pd);
 	/* While the id holds it, the library's struct is there. */
-	if (dev->dev.gone && !look_for_devices() && dev->hold)
+	if (dev->dev.gone && !look_for_devices())
 		let_files_go(dev, ctx);
-	if (dev->hold)
-		rdma_destroy_id(dev->hold);
+	rdma_destroy_id(dev->hold);
 	if (dev->dev.gone)
 		log_info("rdma device %s: all its resources are freed",
 			 dev->dev.name);
@@ -210,6 +238,7 @@ static struct ibv_cq *fill_siw(struct ibv_context *ctx,
 }
 
 static int verbs_device_create(struct verbs_provider *p, struct rdma_cm_id *id,
+			       const struct verbs_loop *vl,
 			       struct verbs_dev **out)
 {
 	struct ibv_device_attr attr;
@@ -235,10 +264,12 @@ static int verbs_device_create(struct verbs_provider *p, struct rdma_cm_id *id,
 	snprintf(dev->dev.name, sizeof(dev->dev.name), "%s",
 		 ibv_get_device_name(dev->ctx->device));
 	set_limits(dev, &attr);
-	dev->hold = hold_device(id);
+	err = hold(dev, id, vl);
+	if (err)
+		goto fail_pd;
 	err = verbs_watch_start(dev, verbs_dev_release);
 	if (err)
-		goto fail_hold;
+		goto fail_pd;
 	dev->filler = fill_siw(dev->ctx, &attr);
 	pthread_mutex_init(&dev->dev.lock, NULL);
 	log_info("rdma device %s: %s, %u segments (%u of a Read), "
@@ -249,9 +280,9 @@ static int verbs_device_create(struct verbs_provider *p, struct rdma_cm_id *id,
 	*out = dev;
 	return 0;
 
-fail_hold:
+fail_pd:
 	ibv_dealloc_pd(dev->pd);
-	if (dev->hold)
+	if (dev->hold && dev->hold != id)
 		rdma_destroy_id(dev->hold);
 fail_free:
 	free(dev);
@@ -267,7 +298,7 @@ void verbs_dev_destroy(struct verbs_dev *dev)
 }
 
 int verbs_dev_get(struct verbs_provider *p, struct rdma_cm_id *id,
-		  struct verbs_dev **out)
+		  const struct verbs_loop *vl, struct verbs_dev **out)
 {
 	struct verbs_dev *dev;
 	int err = 0;
@@ -278,10 +309,14 @@ int verbs_dev_get(struct verbs_provider *p, struct rdma_cm_id *id,
 	cds_list_for_each_entry(dev, &p->devices, link)
 		if (dev->ctx == id->verbs)
 			goto found;
-	err = verbs_device_create(p, id, &dev);
+	err = verbs_device_create(p, id, vl, &dev);
 	if (err)
 		goto out;
 	cds_list_add_tail(&dev->link, &p->devices);
+	if (dev->hold == id) {
+		err = -ERESTART;
+		goto out;
+	}
 found:
 	if (dev->dev.gone) {
 		err = -ENODEV;

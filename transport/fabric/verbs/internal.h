@@ -43,7 +43,7 @@ struct verbs_dev {
 	/* librdmacm's, kept open by hold; NULL once it is over (the provider's
 	 * lock). */
 	struct ibv_context	*ctx;
-	struct rdma_cm_id	*hold;	/* NULL: two devices have its address */
+	struct rdma_cm_id	*hold;	/* until ctx is NULL */
 	struct ibv_pd		*pd;
 	struct ibv_cq		*filler;	/* siw only, see device.c */
 	bool			iwarp;
@@ -218,10 +218,14 @@ static inline int verbs_errno(void)
 }
 
 /* device.c */
-/* Returns the device that @id is bound to, for a new user; makes a new one's
- * struct. */
+/*
+ * Returns the device that @id is bound to, for a new user; makes a new one's
+ * struct.  @vl: the loop whose channel @id has; NULL: @id has its own.  0 or
+ * -errno; -ERESTART: no other id could hold the new device, so it took @id, and
+ * the next one will be served.
+ */
 int verbs_dev_get(struct verbs_provider *p, struct rdma_cm_id *id,
-		  struct verbs_dev **out);
+		  const struct verbs_loop *vl, struct verbs_dev **out);
 /* Begins a use, even of a device that goes.  False: it is over. */
 bool verbs_dev_use(struct verbs_dev *dev);
 /* Ends a use. */
@@ -282,7 +286,9 @@ int verbs_listen(void *provider, const struct sockaddr *addr,
 void verbs_unlisten(struct fabric_listener *l);
 
 /* conn.c */
-/* Takes @id, whose channel is that of @vl (NULL: its own, synchronous). */
+/* Takes @id, whose channel is that of @vl (NULL: its own, synchronous).  0 or
+ * -errno, with @id still the caller's unless that is -ERESTART: see
+ * verbs_dev_get(). */
 int verbs_conn_create(struct verbs_provider *p, struct rdma_cm_id *id,
 		      struct verbs_loop *vl, struct verbs_conn **out);
 /* Takes over the peer's parameters from its request or answer. */

@@ -28,6 +28,7 @@
 STAT(verbs_requests, "connect requests of RDMA peers");
 STAT(verbs_listeners_moved, "listeners set up again because their device or "
      "address changed");
+STAT(verbs_requests_kept, "connect requests rejected to hold their devices");
 STAT(verbs_requests_lost, "connect requests dropped for lack of resources");
 
 struct verbs_listener {
@@ -128,6 +129,12 @@ static void connect_request(struct verbs_listener *l,
 
 	stat_inc(verbs_requests);
 	err = verbs_conn_create(l->provider, ev->id, l->vl, &c);
+	if (err == -ERESTART) {
+		stat_inc(verbs_requests_kept);
+		log_info("rdma: a peer has to ask again: its request now holds "
+			 "its device");
+		return;
+	}
 	if (err) {
 		stat_inc(verbs_requests_lost);
 		log_limited(LOG_LEVEL_WARN, "rdma: a peer is refused: %s",

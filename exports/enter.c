@@ -65,9 +65,8 @@ static struct child *child_of_path(struct export_table *t, const char *path)
 }
 
 int export_find_path(struct export_table *t, const char *path,
-		     const struct sockaddr *peer, bool any_port,
-		     struct export_tree **out, struct export_opts *opts,
-		     const char **rest)
+		     const struct export_peer *peer, struct export_tree **out,
+		     struct export_opts *opts, const char **rest)
 {
 	const struct export_set *set;
 	const struct export *e;
@@ -77,7 +76,7 @@ int export_find_path(struct export_table *t, const char *path,
 	set = export_set_now(t);
 	e = set && *path == '/' ? find_longest(set, path, rest) : NULL;
 	if (e)
-		err = export_admit(t, set, e, peer, any_port, opts, out);
+		err = export_admit(t, set, e, peer, opts, out);
 	if (err == 0)
 		ref_get(&(*out)->ref);
 	rcu_exit();
@@ -85,22 +84,20 @@ int export_find_path(struct export_table *t, const char *path,
 }
 
 int export_reach_path(struct export_table *t, const char *path,
-		      const struct sockaddr *peer, bool any_port,
-		      struct export_tree **out, struct export_opts *opts,
-		      const char **rest)
+		      const struct export_peer *peer, struct export_tree **out,
+		      struct export_opts *opts, const char **rest)
 {
 	struct child *child;
 	int err;
 
-	export_resolve(t, peer);
-	err = export_find_path(t, path, peer, any_port, out, opts, rest);
+	export_resolve(t, peer->addr);
+	err = export_find_path(t, path, peer, out, opts, rest);
 	child = err == -EAGAIN ? child_of_path(t, path) : NULL;
 	if (!child)
 		return err;
 	err = export_open_child(t, child, peer);
 	if (err == 0)
-		err = export_find_path(t, path, peer, any_port, out, opts,
-				       rest);
+		err = export_find_path(t, path, peer, out, opts, rest);
 	return err == -EAGAIN ? -ETIMEDOUT : err;
 }
 
@@ -155,8 +152,9 @@ static struct child *child_of_mount(struct export_table *t,
 
 /* The entry of @at's path, counted.  -ENOENT: there is none. */
 static int enter_export(struct export_table *t, bool crosses,
-			const struct vfs_child *at, const struct sockaddr *peer,
-			bool any_port, struct export_tree **out)
+			const struct vfs_child *at,
+			const struct export_peer *peer,
+			struct export_tree **out)
 {
 	const struct export_set *set;
 	const struct export *e;
@@ -168,7 +166,7 @@ static int enter_export(struct export_table *t, bool crosses,
 	set = export_set_now(t);
 	e = set ? find_mount(t, set, at) : NULL;
 	if (e)
-		err = export_admit(t, set, e, peer, any_port, &opts, &in);
+		err = export_admit(t, set, e, peer, &opts, &in);
 	if (err == -EACCES ||
 	    (err == 0 && ((!crosses && !at->is_part && !opts.nohide) ||
 			  in->fs->mark != at->mark)))
@@ -183,10 +181,9 @@ static int enter_export(struct export_table *t, bool crosses,
 
 int export_enter_open(struct export_table *t, const struct export_tree *from,
 		      bool crosses, const struct vfs_child *at,
-		      const struct sockaddr *peer, bool any_port,
-		      struct export_tree **out)
+		      const struct export_peer *peer, struct export_tree **out)
 {
-	int err = enter_export(t, crosses, at, peer, any_port, out);
+	int err = enter_export(t, crosses, at, peer, out);
 
 	if (err == -ENOENT && (crosses || at->is_part))
 		return children_enter_open(t->children, from, at, out);
@@ -195,18 +192,18 @@ int export_enter_open(struct export_table *t, const struct export_tree *from,
 
 int export_enter(struct export_table *t, const struct export_tree *from,
 		 bool crosses, const struct vfs_child *at,
-		 const struct vfs_handle *dir, const struct sockaddr *peer,
-		 bool any_port, struct export_tree **out)
+		 const struct vfs_handle *dir, const struct export_peer *peer,
+		 struct export_tree **out)
 {
-	int err = enter_export(t, crosses, at, peer, any_port, out);
+	int err = enter_export(t, crosses, at, peer, out);
 	struct child *child;
 
 	if (err == -EAGAIN) {
-		export_resolve(t, peer);
+		export_resolve(t, peer->addr);
 		child = child_of_mount(t, at);
 		err = child ? export_open_child(t, child, peer) : 0;
 		if (err == 0)
-			err = enter_export(t, crosses, at, peer, any_port, out);
+			err = enter_export(t, crosses, at, peer, out);
 	}
 	if (err == -ENOENT && (crosses || at->is_part))
 		err = children_enter(t->children, from, at, dir, out);

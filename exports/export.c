@@ -266,15 +266,15 @@ static int match(struct export_table *t, const struct export_set *set,
 
 /* Decides whether @peer may use @e, and how.  In an RCU section. */
 static int admit_peer(struct export_table *t, const struct export_set *set,
-		      const struct export *e, const struct sockaddr *peer,
-		      bool any_port, struct export_opts *opts)
+		      const struct export *e, const struct export_peer *peer,
+		      struct export_opts *opts)
 {
 	const struct client *c;
 	struct addr a;
 	unsigned port;
 	int err;
 
-	addr_from_sockaddr(peer, &a, &port);
+	addr_from_sockaddr(peer->addr, &a, &port);
 	err = match(t, set, e, &a, &c);
 	if (err == -EACCES) {
 		stat_inc(export_denied);
@@ -282,7 +282,7 @@ static int admit_peer(struct export_table *t, const struct export_set *set,
 	}
 	if (err < 0)
 		return err;
-	if (c->opts.secure && !any_port && a.family != 0 &&
+	if (c->opts.secure && !peer->any_port && a.family != 0 &&
 	    port >= IPPORT_RESERVED) {
 		stat_inc(export_bad_port);
 		refusal_log(t, e, &a, port, "the export is 'secure' and the "
@@ -305,11 +305,10 @@ static void settle_fsid(const struct export_tree *e, struct export_opts *opts)
 }
 
 int export_admit(struct export_table *t, const struct export_set *set,
-		 const struct export *e, const struct sockaddr *peer,
-		 bool any_port, struct export_opts *opts,
-		 struct export_tree **out)
+		 const struct export *e, const struct export_peer *peer,
+		 struct export_opts *opts, struct export_tree **out)
 {
-	int err = admit_peer(t, set, e, peer, any_port, opts);
+	int err = admit_peer(t, set, e, peer, opts);
 	struct export_tree *tree;
 	struct addr a;
 	unsigned port;
@@ -317,7 +316,7 @@ int export_admit(struct export_table *t, const struct export_set *set,
 	if (err < 0)
 		return err;
 	if (e->id_taken) {
-		addr_from_sockaddr(peer, &a, &port);
+		addr_from_sockaddr(peer->addr, &a, &port);
 		refusal_log(t, e, &a, port, "another export has its file "
 			    "system id; give one of them another with fsid=");
 		return -EACCES;
@@ -335,9 +334,8 @@ int export_admit(struct export_table *t, const struct export_set *set,
 /* A file system below an export, which has the rules of that; or that of an
  * entry with a mountpoint. */
 static int borrow_child(struct export_table *t, const struct export_set *set,
-			uint32_t id, const struct sockaddr *peer,
-			bool any_port, struct export_tree **out,
-			struct export_opts *opts)
+			uint32_t id, const struct export_peer *peer,
+			struct export_tree **out, struct export_opts *opts)
 {
 	struct child *child = children_find(t->children, id);
 	const struct export *top = child ? export_set_find_id(set, child->top) :
@@ -345,10 +343,10 @@ static int borrow_child(struct export_table *t, const struct export_set *set,
 	int err;
 
 	if (!top) {
-		refusal_log_gone(t, id, peer);
+		refusal_log_gone(t, id, peer->addr);
 		return -ESTALE;
 	}
-	err = admit_peer(t, set, top, peer, any_port, opts);
+	err = admit_peer(t, set, top, peer, opts);
 	if (err < 0)
 		return err;
 	if (!opts->crossmnt && !child->is_part)
@@ -363,8 +361,8 @@ static int borrow_child(struct export_table *t, const struct export_set *set,
 }
 
 int export_borrow(struct export_table *t, uint32_t id,
-		  const struct sockaddr *peer, bool any_port,
-		  struct export_tree **out, struct export_opts *opts)
+		  const struct export_peer *peer, struct export_tree **out,
+		  struct export_opts *opts)
 {
 	const struct export_set *set = export_set_now(t);
 	const struct export *e = set ? export_set_find_id(set, id) : NULL;
@@ -372,7 +370,7 @@ int export_borrow(struct export_table *t, uint32_t id,
 
 	if (likely(e && e->tree)) {
 		*out = e->tree;
-		err = admit_peer(t, set, e, peer, any_port, opts);
+		err = admit_peer(t, set, e, peer, opts);
 		if (err < 0)
 			return err;
 		if (!tree_is_mounted(*out))
@@ -382,14 +380,13 @@ int export_borrow(struct export_table *t, uint32_t id,
 	}
 	/* @id may be that of one of its rules. */
 	if (set)
-		return borrow_child(t, set, e ? e->id : id, peer, any_port,
-				    out, opts);
-	refusal_log_gone(t, id, peer);
+		return borrow_child(t, set, e ? e->id : id, peer, out, opts);
+	refusal_log_gone(t, id, peer->addr);
 	return -ESTALE;
 }
 
 int export_open_child(struct export_table *t, struct child *child,
-		      const struct sockaddr *peer)
+		      const struct export_peer *peer)
 {
 	int err = children_open(t->children, child);
 	struct export_set *set = export_current(t);
@@ -399,7 +396,7 @@ int export_open_child(struct export_table *t, struct child *child,
 	unsigned port;
 
 	if (err == -ENODEV && e) {
-		addr_from_sockaddr(peer, &a, &port);
+		addr_from_sockaddr(peer->addr, &a, &port);
 		refusal_log(t, e, &a, port, "it has 'mountpoint', and nothing "
 			    "is mounted there");
 	}
@@ -422,19 +419,19 @@ static struct child *child_of_id(struct export_table *t, uint32_t id)
 }
 
 int export_reach(struct export_table *t, uint32_t id,
-		 const struct sockaddr *peer, bool any_port,
-		 struct export_tree **out, struct export_opts *opts)
+		 const struct export_peer *peer, struct export_tree **out,
+		 struct export_opts *opts)
 {
 	struct child *child = child_of_id(t, id);
 	int err;
 
-	export_resolve(t, peer);
-	err = export_find(t, id, peer, any_port, out, opts);
+	export_resolve(t, peer->addr);
+	err = export_find(t, id, peer, out, opts);
 	if (err != -EAGAIN || !child)
 		return err;
 	err = export_open_child(t, child, peer);
 	if (err == 0)
-		err = export_find(t, id, peer, any_port, out, opts);
+		err = export_find(t, id, peer, out, opts);
 	if (err == -ENODEV)
 		return -ESTALE;
 	return err == -EAGAIN ? -ETIMEDOUT : err;
@@ -450,13 +447,13 @@ int export_above(struct export_table *t, const struct export_tree *e,
 }
 
 int export_find(struct export_table *t, uint32_t id,
-		const struct sockaddr *peer, bool any_port,
-		struct export_tree **out, struct export_opts *opts)
+		const struct export_peer *peer, struct export_tree **out,
+		struct export_opts *opts)
 {
 	int err;
 
 	rcu_enter();
-	err = export_borrow(t, id, peer, any_port, out, opts);
+	err = export_borrow(t, id, peer, out, opts);
 	if (err == 0)
 		ref_get(&(*out)->ref);
 	rcu_exit();
@@ -464,14 +461,13 @@ int export_find(struct export_table *t, uint32_t id,
 }
 
 int export_rule_for(struct export_table *t, const struct export_tree *e,
-		    const struct sockaddr *peer, bool any_port,
-		    struct export_opts *opts)
+		    const struct export_peer *peer, struct export_opts *opts)
 {
 	struct export_tree *same;
 	int err;
 
 	rcu_enter();
-	err = export_borrow(t, e->id, peer, any_port, &same, opts);
+	err = export_borrow(t, e->id, peer, &same, opts);
 	rcu_exit();
 	return err;
 }

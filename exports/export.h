@@ -19,6 +19,7 @@
 #include "lib/thread.h"
 #include "vfs/backends.h"
 #include "wire/fh.h"
+#include "wire/header.h"
 
 /* One client's rights on one export: exports(5) options. */
 struct export_opts {
@@ -154,6 +155,13 @@ void export_set_notes(const struct export_set *set,
 int export_table_publish(struct export_table *t, struct export_set *set,
 			 char **err);
 
+/* A caller, as rules see it. */
+struct export_peer {
+	const struct sockaddr *addr;
+	bool	    any_port;		/* `secure` is not for its transport */
+	enum rpc_auth_flavor flavor;	/* how it said who it is */
+};
+
 /*
  * Finds the export with this id, and @peer's options for it.  Counted: put it.
  * -ESTALE: no such export; -EACCES: not for this peer, or (with secure) not
@@ -163,20 +171,20 @@ int export_table_publish(struct export_table *t, struct export_set *set,
  * export_reach().
  */
 int export_find(struct export_table *t, uint32_t id,
-		const struct sockaddr *peer, bool any_port,
-		struct export_tree **out, struct export_opts *opts);
+		const struct export_peer *peer, struct export_tree **out,
+		struct export_opts *opts);
 /* The same, not counted: valid only in the caller's RCU section. */
 int export_borrow(struct export_table *t, uint32_t id,
-		  const struct sockaddr *peer, bool any_port,
-		  struct export_tree **out, struct export_opts *opts);
+		  const struct export_peer *peer, struct export_tree **out,
+		  struct export_opts *opts);
 /*
  * export_find() on a worker: looks up the names of @peer, and opens the file
  * system below an export that @id is of, for which it waits a little.
  * -ESTALE also: that has gone.
  */
 int export_reach(struct export_table *t, uint32_t id,
-		 const struct sockaddr *peer, bool any_port,
-		 struct export_tree **out, struct export_opts *opts);
+		 const struct export_peer *peer, struct export_tree **out,
+		 struct export_opts *opts);
 /*
  * Another file system, @at, that a lookup in the directory @dir of @from came
  * to, as the export to go on in.  It has an entry, or @crosses (crossmnt of the
@@ -186,19 +194,17 @@ int export_reach(struct export_table *t, uint32_t id,
  */
 int export_enter(struct export_table *t, const struct export_tree *from,
 		 bool crosses, const struct vfs_child *at,
-		 const struct vfs_handle *dir, const struct sockaddr *peer,
-		 bool any_port, struct export_tree **out);
+		 const struct vfs_handle *dir, const struct export_peer *peer,
+		 struct export_tree **out);
 /* export_enter() without waiting, for what is open.  -EAGAIN: it is not, or a
  * name service has to be asked. */
 int export_enter_open(struct export_table *t, const struct export_tree *from,
 		      bool crosses, const struct vfs_child *at,
-		      const struct sockaddr *peer, bool any_port,
-		      struct export_tree **out);
+		      const struct export_peer *peer, struct export_tree **out);
 /* Sets @opts to the rule of @e for @peer, and returns errors, as export_find()
  * does.  The caller holds a reference to @e. */
 int export_rule_for(struct export_table *t, const struct export_tree *e,
-		    const struct sockaddr *peer, bool any_port,
-		    struct export_opts *opts);
+		    const struct export_peer *peer, struct export_opts *opts);
 /* The directory above the root of a file system below an export: *@dir in the
  * export *@id.  -ENOENT: @e is not below one. */
 int export_above(struct export_table *t, const struct export_tree *e,
@@ -209,16 +215,14 @@ int export_above(struct export_table *t, const struct export_tree *e,
  * -ENOENT: it lies in none; -EAGAIN: export_reach_path() has to look.
  */
 int export_find_path(struct export_table *t, const char *path,
-		     const struct sockaddr *peer, bool any_port,
-		     struct export_tree **out, struct export_opts *opts,
-		     const char **rest);
+		     const struct export_peer *peer, struct export_tree **out,
+		     struct export_opts *opts, const char **rest);
 /* export_find_path() on a worker: looks up the names of @peer, and opens an
  * export with a mountpoint, for which it waits a little.  -ENODEV, logged:
  * nothing is mounted there. */
 int export_reach_path(struct export_table *t, const char *path,
-		      const struct sockaddr *peer, bool any_port,
-		      struct export_tree **out, struct export_opts *opts,
-		      const char **rest);
+		      const struct export_peer *peer, struct export_tree **out,
+		      struct export_opts *opts, const char **rest);
 /* For the log: false if this was asked before about @peer and @path, which lies
  * in no export, or is no path, since the exports were read.  May forget. */
 bool export_refusal_is_new(struct export_table *t,

@@ -374,13 +374,12 @@ char *tree_failure(const struct export_tree *e);
  * to open it.
  */
 int export_admit(struct export_table *t, const struct export_set *set,
-		 const struct export *e, const struct sockaddr *peer,
-		 bool any_port, struct export_opts *opts,
-		 struct export_tree **out);
+		 const struct export *e, const struct export_peer *peer,
+		 struct export_opts *opts, struct export_tree **out);
 /* children_open(), which may wait.  Logs once for @peer that nothing is mounted
  * on an export's mountpoint (-ENODEV). */
 int export_open_child(struct export_table *t, struct child *child,
-		      const struct sockaddr *peer);
+		      const struct export_peer *peer);
 
 /* child_table.c */
 /* The tree of @e, which may not be mounted yet; NULL: the export has a

@@ -47,8 +47,8 @@ int walk_begin(const struct walk_client *c, struct xdr_view path,
 	if (err < 0)
 		return err;
 	err = (c->may_wait ?		/* in the share for that */
-	       export_reach_path : export_find_path)(c->exports, text, c->peer,
-			c->any_port, &exp, &w->opts, &rest);
+	       export_reach_path : export_find_path)(c->exports, text, &c->peer,
+			&exp, &w->opts, &rest);
 	/* A client learns nothing of paths that are not exported. */
 	if (err == -ENOENT && w->path)
 		err = -EACCES;
@@ -175,7 +175,7 @@ static int change_rules(const struct walk_client *c, struct walk *w,
 	struct vfs_cred cred;
 	int err;
 
-	err = export_rule_for(c->exports, in, c->peer, c->any_port, &opts);
+	err = export_rule_for(c->exports, in, &c->peer, &opts);
 	if (err < 0)
 		return err;
 	err = export_caller_counted(c->exports, &opts, &c->who, may_wait,
@@ -220,10 +220,10 @@ static int cross(const struct walk_client *c, struct walk *w, bool may_wait)
 
 	if (may_wait)
 		err = export_enter(c->exports, w->exp, w->opts.crossmnt, &w->at,
-				   &w->dir, c->peer, c->any_port, &in);
+				   &w->dir, &c->peer, &in);
 	else
 		err = export_enter_open(c->exports, w->exp, w->opts.crossmnt,
-					&w->at, c->peer, c->any_port, &in);
+					&w->at, &c->peer, &in);
 	return err < 0 ? err : enter(c, w, in, may_wait);
 }
 

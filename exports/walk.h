@@ -20,8 +20,7 @@
 /* The client whose path it is.  Borrowed. */
 struct walk_client {
 	struct export_table   *exports;
-	const struct sockaddr *peer;
-	bool		       any_port;
+	struct export_peer     peer;
 	bool		       may_wait;	/* this thread: it's a worker */
 	struct export_claim    who;
 };

@@ -60,9 +60,11 @@ static struct walk_client client_of(struct rpc_call *call)
 	const struct rpc_cred *cred = &call->cred;
 
 	return (struct walk_client){
-		.exports = m->exports, .peer = rpc_call_peer(call),
-		.any_port = call->msg->xprt->any_port,
-		.may_wait = call->may_wait,
+		.exports = m->exports, .may_wait = call->may_wait,
+		.peer = {
+			.addr = rpc_call_peer(call), .flavor = cred->flavor,
+			.any_port = call->msg->xprt->any_port,
+		},
 		.who = {
 			.none = cred->flavor == RPC_AUTH_NONE,
 			.uid = cred->uid, .gid = cred->gid,

@@ -35,8 +35,7 @@ static _Thread_local unsigned calls_begun;
 static int find_export(struct rpc_call *call, struct nfs3_op *op)
 {
 	struct export_table *t = op->nfs->exports;
-	const struct sockaddr *peer = rpc_call_peer(call);
-	bool any_port = call->msg->xprt->any_port;
+	const struct export_peer peer = nfs3_peer(call);
 	const struct rpc_cred *cred = &call->cred;
 	const struct export_claim who = {
 		.none = cred->flavor == RPC_AUTH_NONE, .uid = cred->uid,
@@ -49,11 +48,11 @@ static int find_export(struct rpc_call *call, struct nfs3_op *op)
 	op->borrowed = !call->may_wait;
 	if (op->borrowed) {
 		rcu_enter();
-		err = export_borrow(t, op->id, peer, any_port, &exp, &op->opts);
+		err = export_borrow(t, op->id, &peer, &exp, &op->opts);
 		if (err == 0)
 			err = export_caller(t, &op->opts, &who, &op->cred);
 	} else {
-		err = export_reach(t, op->id, peer, any_port, &exp, &op->opts);
+		err = export_reach(t, op->id, &peer, &exp, &op->opts);
 		if (err < 0)
 			return err;
 		err = export_caller_counted(t, &op->opts, &who, true,
@@ -196,9 +195,9 @@ static inline int open_node(struct nfs3_op *op, struct vfs_node **out)
 static void look_up_limits(struct rpc_call *call, struct nfs3_op *op)
 {
 	struct export_opts now = { .limited = false };
+	const struct export_peer peer = nfs3_peer(call);
 	struct export_tree *exp;
-	int err = export_find(op->nfs->exports, op->id, rpc_call_peer(call),
-			      call->msg->xprt->any_port, &exp, &now);
+	int err = export_find(op->nfs->exports, op->id, &peer, &exp, &now);
 
 	if (err == 0)
 		export_put(exp);

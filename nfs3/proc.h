@@ -84,6 +84,15 @@ static inline struct nfs3_op *nfs3_op(struct rpc_call *call)
 	return rpc_state(call);
 }
 
+/* The caller, for exports/. */
+static inline struct export_peer nfs3_peer(const struct rpc_call *call)
+{
+	return (struct export_peer){
+		.addr = rpc_call_peer(call), .flavor = call->cred.flavor,
+		.any_port = call->msg->xprt->any_port,
+	};
+}
+
 /* For struct rpc_program. */
 struct work_class *nfs3_leave(struct rpc_call *call);
 

@@ -57,8 +57,7 @@ static int answer_from(struct nfs3_op *op, struct export_tree *in,
  * not be entered.  That waits for it: -EAGAIN on a poller. */
 static int enter_child(struct rpc_call *call, struct nfs3_lookup_res *r)
 {
-	const struct sockaddr *peer = rpc_call_peer(call);
-	bool any_port = call->msg->xprt->any_port;
+	const struct export_peer peer = nfs3_peer(call);
 	struct nfs3_op *op = nfs3_op(call);
 	struct vfs_handle dir;
 	struct export_opts opts;
@@ -69,15 +68,15 @@ static int enter_child(struct rpc_call *call, struct nfs3_lookup_res *r)
 	if (call->may_wait) {
 		op->ops->handle(op->vfs.node, &dir);
 		err = export_enter(op->nfs->exports, op->exp,
-				   op->opts.crossmnt, &op->child, &dir, peer,
-				   any_port, &in);
+				   op->opts.crossmnt, &op->child, &dir, &peer,
+				   &in);
 	}
 	free(op->child.path);
 	if (err == -EXDEV)
 		return answer_from(op, op->exp, &op->opts, op->vfs.out, r);
 	if (err < 0)
 		return err;
-	err = export_rule_for(op->nfs->exports, in, peer, any_port, &opts);
+	err = export_rule_for(op->nfs->exports, in, &peer, &opts);
 	if (err == 0)
 		err = in->fs->ops->root(in->fs, &root);
 	else
@@ -110,6 +109,7 @@ static int look_above(struct rpc_call *call, struct nfs3_lookup_res *r)
 	struct export_table *t = op->nfs->exports;
 	struct vfs_handle dir;
 	struct vfs_op open = { .cred = &op->cred, .open.handle = &dir };
+	const struct export_peer peer = nfs3_peer(call);
 	struct export_opts opts;
 	struct export_tree *in;
 	uint32_t id;
@@ -119,8 +119,7 @@ static int look_above(struct rpc_call *call, struct nfs3_lookup_res *r)
 		return -EAGAIN;
 	err = export_above(t, op->exp, &id, &dir);
 	if (err == 0)
-		err = export_reach(t, id, rpc_call_peer(call),
-				   call->msg->xprt->any_port, &in, &opts);
+		err = export_reach(t, id, &peer, &in, &opts);
 	if (err < 0)
 		return err == -EAGAIN || err == -ETIMEDOUT ? -ETIMEDOUT :
 							     -ESTALE;

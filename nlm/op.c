@@ -39,8 +39,11 @@ int nlm_find_export(struct rpc_call *call)
 	struct nlm_op *op = nlm_op(call);
 	struct nlm *nlm = call->prog->ctx;
 	struct export_table *t = nlm->config.exports;
-	const struct sockaddr *peer = rpc_call_peer(call);
 	const struct rpc_cred *cred = &call->cred;
+	const struct export_peer peer = {
+		.addr = rpc_call_peer(call), .flavor = cred->flavor,
+		.any_port = call->msg->xprt->any_port,
+	};
 	const struct export_claim who = {
 		.none = cred->flavor == RPC_AUTH_NONE, .uid = cred->uid,
 		.gid = cred->gid, .ngids = cred->ngids, .gids = cred->gids,
@@ -54,8 +57,8 @@ int nlm_find_export(struct rpc_call *call)
 	if (err < 0)
 		return err;
 	/* A worker that has to wait for it is of the share for that. */
-	err = (call->may_wait ? export_reach : export_find)(t, op->id, peer,
-			call->msg->xprt->any_port, &exp, &opts);
+	err = (call->may_wait ? export_reach : export_find)(t, op->id, &peer,
+			&exp, &opts);
 	if (err < 0)
 		return err;
 	/* To give back takes no rights, so the name service isn't asked. */

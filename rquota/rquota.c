@@ -33,8 +33,11 @@ static struct walk_client quota_client(struct rpc_call *call)
 	const struct rpc_cred *cred = &call->cred;
 
 	return (struct walk_client){
-		.exports = q->exports, .peer = rpc_call_peer(call),
-		.any_port = true, .may_wait = call->may_wait,
+		.exports = q->exports, .may_wait = call->may_wait,
+		.peer = {
+			.addr = rpc_call_peer(call), .flavor = cred->flavor,
+			.any_port = true,
+		},
 		.who = {
 			.none = cred->flavor == RPC_AUTH_NONE,
 			.uid = cred->uid, .gid = cred->gid,

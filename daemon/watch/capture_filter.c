@@ -139,6 +139,10 @@ static void match_export(void *arg, struct export_tree *e)
 static bool has_handle(const struct capture_filter *f, const struct msg *m,
 		       struct xdr_view fh)
 {
+	const struct export_peer peer = {
+		.addr = (const struct sockaddr *)&m->xprt->peer,
+		.any_port = true,
+	};
 	struct export_opts opts;
 	struct vfs_handle handle;
 	struct export_tree *e;
@@ -149,9 +153,8 @@ static bool has_handle(const struct capture_filter *f, const struct msg *m,
 		return false;
 	if (id == f->export_id)
 		return true;
-	return export_borrow(f->exports, id,
-			     (const struct sockaddr *)&m->xprt->peer, true,
-			     &e, &opts) == 0 && e->top == f->export_id;
+	return export_borrow(f->exports, id, &peer, &e, &opts) == 0 &&
+	       e->top == f->export_id;
 }
 
 /* True if @path is the export's, or below. */

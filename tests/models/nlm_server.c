@@ -112,10 +112,10 @@ uint64_t rpc_call_started(const struct rpc_call *call)
 #define NEVER(type, name, ...) type name(__VA_ARGS__) { abort(); }
 NEVER(void, export_put, struct export_tree *e)
 NEVER(int, export_reach, struct export_table *t, uint32_t id,
-      const struct sockaddr *p, bool any, struct export_tree **e,
+      const struct export_peer *p, struct export_tree **e,
       struct export_opts *o)
 NEVER(int, export_find, struct export_table *t, uint32_t id,
-      const struct sockaddr *p, bool any, struct export_tree **e,
+      const struct export_peer *p, struct export_tree **e,
       struct export_opts *o)
 NEVER(int, export_fh_parse, struct export_table *t, const void *fh,
       uint32_t len, uint32_t *id, struct vfs_handle *h)

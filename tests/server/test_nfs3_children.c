@@ -225,6 +225,8 @@ TEST(a_child_in_use_stays_open_however_many_are_entered)
 {
 	struct sockaddr_in peer = { .sin_family = AF_INET,
 				    .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	const struct export_peer from = { (struct sockaddr *)&peer, true,
+					  RPC_AUTH_SYS };
 	struct vfs_handle h;
 	struct export_opts opts;
 	struct export_tree *e;
@@ -244,8 +246,7 @@ TEST(a_child_in_use_stays_open_however_many_are_entered)
 			 (const uint8_t *)child.data.data_val,
 			 child.data.data_len, &id, &h), 0);
 	/* The one that was used longest ago, and counted, as by a lock. */
-	ck_assert_int_eq(export_find(srv.exports, id, (struct sockaddr *)&peer,
-				     true, &e, &opts), 0);
+	ck_assert_int_eq(export_find(srv.exports, id, &from, &e, &opts), 0);
 	children_find(srv.exports->children, id)->used = 0;
 	for (int i = 0; i < MANY; i++) {
 		snprintf(name, sizeof(name), "many/%d", i);

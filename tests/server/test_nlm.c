@@ -203,6 +203,8 @@ static struct export_tree *keep_export(nfs_fh3 fh)
 		.sin_family = AF_INET,
 		.sin_addr.s_addr = htonl(INADDR_LOOPBACK),
 	};
+	const struct export_peer from = { (const struct sockaddr *)&at, true,
+					  RPC_AUTH_SYS };
 	struct export_opts opts;
 	struct vfs_handle h;
 	struct export_tree *e;
@@ -210,9 +212,7 @@ static struct export_tree *keep_export(nfs_fh3 fh)
 
 	ck_assert_int_eq(export_fh_parse(srv.exports, fh.data.data_val,
 					 fh.data.data_len, &id, &h), 0);
-	ck_assert_int_eq(export_reach(srv.exports, id,
-				      (const struct sockaddr *)&at, true, &e,
-				      &opts), 0);
+	ck_assert_int_eq(export_reach(srv.exports, id, &from, &e, &opts), 0);
 	return e;
 }
 

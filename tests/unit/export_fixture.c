@@ -132,8 +132,8 @@ int ask(const char *path, const char *addr, struct export_opts *opts)
 	struct sockaddr_storage ss = peer(addr, 1000);
 	struct export_tree *e;
 	const char *rest;
-	int err = export_find_path(table, path, (struct sockaddr *)&ss, false,
-				   &e, opts, &rest);
+	int err = export_find_path(table, path, BY_SYS(&ss, false), &e, opts,
+				   &rest);
 
 	if (err == 0)
 		export_put(e);

@@ -31,6 +31,10 @@ int parse(const char *text, struct export_set **set, char **err);
 void publish(const char *text);
 /* "192.0.2.1" or "2001:db8::1", from @port. */
 struct sockaddr_storage peer(const char *addr, uint16_t port);
+/* The caller there, with AUTH_SYS. */
+#define BY_SYS(address, any) (&(const struct export_peer){ \
+		.addr = (const struct sockaddr *)(address), .any_port = any, \
+		.flavor = RPC_AUTH_SYS })
 /* Asks for @path from @addr, port 1000: 0 and *@opts, or -errno. */
 int ask(const char *path, const char *addr, struct export_opts *opts);
 

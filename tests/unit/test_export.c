@@ -54,44 +54,44 @@ TEST(a_prefix_of_any_length_ends_at_its_last_bit)
 	}
 }
 
+static int find_at(const char *path, const struct sockaddr *sa, bool any_port,
+		   struct export_tree **out)
+{
+	struct export_opts opts;
+	const char *rest;
+
+	return export_find_path(table, path, BY_SYS(sa, any_port), out, &opts,
+				&rest);
+}
+
 TEST(secure_exports_refuse_high_ports_but_not_rdma)
 {
 	struct sockaddr_storage ss = peer("192.0.2.1", 1024);
 	struct sockaddr *sa = (struct sockaddr *)&ss;
 	uint64_t count = stats_sum_by_name("export_bad_port");
-	struct export_opts opts;
 	struct export_tree *e;
-	const char *rest;
 
 	publish("/a 192.0.2.1\n/b 192.0.2.1(insecure)\n");
-	ck_assert_int_eq(export_find_path(table, "/a", sa, false, &e, &opts,
-					  &rest), -EACCES);
+	ck_assert_int_eq(find_at("/a", sa, false, &e), -EACCES);
 	ck_assert_uint_eq(stats_sum_by_name("export_bad_port"), count + 1);
-	ck_assert_int_eq(export_find_path(table, "/a", sa, true, &e, &opts,
-					  &rest), 0);
+	ck_assert_int_eq(find_at("/a", sa, true, &e), 0);
 	export_put(e);
-	ck_assert_int_eq(export_find_path(table, "/b", sa, false, &e, &opts,
-					  &rest), 0);
+	ck_assert_int_eq(find_at("/b", sa, false, &e), 0);
 	export_put(e);
 	ss = peer("192.0.2.1", 1023);
-	ck_assert_int_eq(export_find_path(table, "/a", sa, false, &e, &opts,
-					  &rest), 0);
+	ck_assert_int_eq(find_at("/a", sa, false, &e), 0);
 	export_put(e);
 }
 
 TEST(a_peer_without_an_address_is_only_everyone)
 {
 	struct sockaddr sa = { .sa_family = AF_UNSPEC };
-	struct export_opts opts;
 	struct export_tree *e;
-	const char *rest;
 
 	publish("/a *\n/b 0.0.0.0/0 ::/0 *.x h @g\n");
-	ck_assert_int_eq(export_find_path(table, "/a", &sa, false, &e, &opts,
-					  &rest), 0);
+	ck_assert_int_eq(find_at("/a", &sa, false, &e), 0);
 	export_put(e);
-	ck_assert_int_eq(export_find_path(table, "/b", &sa, false, &e, &opts,
-					  &rest), -EACCES);
+	ck_assert_int_eq(find_at("/b", &sa, false, &e), -EACCES);
 	export_resolve(table, &sa);
 }
 
@@ -127,8 +127,8 @@ TEST_LOOP(the_longest_path_is_the_one, 0, ARRAY_SIZE(paths))
 	int err;
 
 	publish("/a *\n/a/b *\n/c *\n");
-	err = export_find_path(table, paths[_i].ask, (struct sockaddr *)&ss,
-			       false, &e, &opts, &rest);
+	err = export_find_path(table, paths[_i].ask, BY_SYS(&ss, false), &e,
+			       &opts, &rest);
 	if (!paths[_i].export) {
 		ck_assert_int_eq(err, -ENOENT);
 		return;
@@ -155,8 +155,8 @@ static struct export_tree *get(const char *path)
 	struct export_tree *e;
 	const char *rest;
 
-	ck_assert_int_eq(export_find_path(table, path, (struct sockaddr *)&ss,
-					  false, &e, &opts, &rest), 0);
+	ck_assert_int_eq(export_find_path(table, path, BY_SYS(&ss, false), &e,
+					  &opts, &rest), 0);
 	return e;
 }
 
@@ -165,8 +165,7 @@ static int find_id(uint32_t id, struct export_tree **out)
 	struct sockaddr_storage ss = peer("192.0.2.1", 1000);
 	struct export_opts opts;
 
-	return export_find(table, id, (struct sockaddr *)&ss, false, out,
-			   &opts);
+	return export_find(table, id, BY_SYS(&ss, false), out, &opts);
 }
 
 TEST(ids_are_the_same_in_every_table)
@@ -560,7 +559,7 @@ static void look(void *arg)
 		struct export_opts opts;
 		struct export_tree *e;
 		const char *rest;
-		int err = export_find_path(table, "/a/x", sa, false, &e,
+		int err = export_find_path(table, "/a/x", BY_SYS(sa, false), &e,
 					   &opts, &rest);
 
 		if (err == -EAGAIN) {

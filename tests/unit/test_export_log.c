@@ -46,8 +46,8 @@ static int mount_from(const char *addr, uint16_t port, const char *path)
 	struct export_opts opts;
 	struct export_tree *e;
 	const char *rest;
-	int err = export_find_path(table, path, (struct sockaddr *)&ss, false,
-				   &e, &opts, &rest);
+	int err = export_find_path(table, path, BY_SYS(&ss, false), &e, &opts,
+				   &rest);
 
 	if (err == 0)
 		export_put(e);
@@ -97,8 +97,8 @@ TEST(a_filehandle_whose_export_is_gone_is_told_once)
 	publish("/a 192.0.2.0/24(fsid=7)\n");
 	log_begin();
 	for (int i = 0; i < 100; i++)
-		ck_assert_int_eq(export_find(table, 8, (struct sockaddr *)&ss,
-					     false, &e, &opts), -ESTALE);
+		ck_assert_int_eq(export_find(table, 8, BY_SYS(&ss, false), &e,
+					     &opts), -ESTALE);
 	ck_assert_str_eq(logged(), "192.0.2.7 port 933 refused: the export of "
 		"its filehandle, with id 0x00000008, was removed; "
 		"export it again, or unmount it there\n");

@@ -199,8 +199,8 @@ static uint32_t id_of(const char *path, const char *addr)
 	const char *rest;
 	uint32_t id;
 
-	ck_assert_int_eq(export_find_path(table, path, (struct sockaddr *)&ss,
-					  false, &e, &opts, &rest), 0);
+	ck_assert_int_eq(export_find_path(table, path, BY_SYS(&ss, false), &e,
+					  &opts, &rest), 0);
 	export_fh_make(table, e, &opts, &root, &fh);
 	export_put(e);
 	ck_assert_int_eq(export_fh_parse(table, fh.data, fh.len, &id, &h), 0);
@@ -212,8 +212,7 @@ static int find_id(uint32_t id, const char *addr)
 	struct sockaddr_storage ss = peer(addr, 1000);
 	struct export_opts opts;
 	struct export_tree *e;
-	int err = export_find(table, id, (struct sockaddr *)&ss, false, &e,
-			      &opts);
+	int err = export_find(table, id, BY_SYS(&ss, false), &e, &opts);
 
 	if (err == 0)
 		export_put(e);

@@ -148,8 +148,8 @@ static struct export_tree *export_at(const char *path)
 	struct export_tree *e;
 	const char *rest;
 
-	ck_assert_int_eq(export_find_path(table, path, sa, false, &e, &opts,
-					  &rest), 0);
+	ck_assert_int_eq(export_find_path(table, path, BY_SYS(sa, false), &e,
+					  &opts, &rest), 0);
 	export_put(e);
 	return e;
 }

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
 # Files of a directory that need each other, directly or by others, form a
-# circle, and no file may: each can be read after those that it needs.  nm
-# reports what each object file needs.
+# circle, and no file may: each can be read after those that it needs.  A name
+# that one file alone needs is static.  nm reports what each object file needs.
 command -v nm >/dev/null || { echo "SKIP: no nm"; exit 77; }
 
 # objects DIR DEPTH: one for each source file, though some are built twice.
@@ -46,6 +46,28 @@ circles()
 		}' | sed 's|[^/]*-||; s|\.o$|.c|' | sort
 }
 
+# lonely: prints each global name of the product that no second file needs,
+# neither in an object nor in the text of what may be without one here.
+lonely()
+{
+	local text
+	text=("$srcdir"/{tests,include,modules,tools/fio,daemon/watch/web.c})
+	{
+		grep -rhoE --include='*.[chl]' '\<[a-z_0-9]+\>' "${text[@]}" |
+			sort -u | sed 's/^/text /'
+		find . -name '*.o' ! -path './tests/*' -print0 | xargs -0 nm -A |
+			sed -E 's|^([^ ]*/)[^/ ]*-([^-/ ]*\.o:)|\1\2|'
+	} | awk -F '[: ]+' '
+		$1 == "text" { needed[$2] }
+		$(NF - 1) ~ /^[TDBRC]$/ { home[$NF] = $1 }
+		$(NF - 1) == "U" { needed[$NF] }
+		END {
+			for (name in home)
+				if (!(name in needed))
+					print home[name] ":" name
+		}' | sort
+}
+
 # all DIR:DEPTH...: the same for each DIR.
 all()
 {
@@ -67,3 +89,8 @@ found=$(all lib:1 wire:1 transport:9 rpc:1 vfs:1 vfs/posix:2 vfs/mem:1 \
 	tools/fio:1 modules/ceph:1 tests/loop:1)
 # shellcheck disable=SC2086 # one file a word
 [ -z "$found" ] || { echo "in a circle of files:" $found; exit 1; }
+
+srcdir=${srcdir:-..}
+found=$(lonely)
+# shellcheck disable=SC2086 # one a word
+[ -z "$found" ] || { echo "global, but of one file:" $found; exit 1; }

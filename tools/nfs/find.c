@@ -216,7 +216,7 @@ int tool_reach(const struct tool *t, int err)
 	return TOOL_UNREACHABLE;
 }
 
-int tool_connect(struct tool *t)
+static int mount_url(struct tool *t)
 {
 	int err;
 
@@ -238,7 +238,7 @@ int tool_open(struct tool *t, const char *url, const struct tool_options *o)
 {
 	int err = tool_parse(t, url, o);
 
-	return err == TOOL_OK ? tool_connect(t) : err;
+	return err == TOOL_OK ? mount_url(t) : err;
 }
 
 int tool_open_above(struct tool *t, const char *url,
@@ -259,7 +259,7 @@ int tool_open_above(struct tool *t, const char *url,
 		return TOOL_USAGE;
 	}
 	slash[slash == t->url.path] = '\0';
-	err = tool_connect(t);
+	err = mount_url(t);
 	if (err != TOOL_OK)
 		return err;
 	err = tool_find(t, dir, true, false);
@@ -275,7 +275,7 @@ int tool_connect_above(struct tool *t)
 {
 	struct tool_object at;
 	char *rest = t->mount.rest;
-	int err = tool_connect(t);
+	int err = mount_url(t);
 	size_t len;
 
 	if (err != TOOL_OK || rest[0])

@@ -97,17 +97,15 @@ int tool_parse(struct tool *t, const char *url, const struct tool_options *o);
 /* The same of a URL, or of HOST or HOST: alone, whose path is "/". */
 int tool_parse_host(struct tool *t, const char *text,
 		    const struct tool_options *o);
-/* Connects and mounts the URL. */
-int tool_connect(struct tool *t);
-/* Both. */
+/* Also connects and mounts the URL. */
 int tool_open(struct tool *t, const char *url, const struct tool_options *o);
 /* The same for the directory that has what the URL names, which may be absent:
  * *@dir is that directory, with the URL's last name in dir->name. */
 struct tool_object;
 int tool_open_above(struct tool *t, const char *url,
 		    const struct tool_options *o, struct tool_object *dir);
-/* The same, but never mounts a file itself, as Linux servers allow: so
- * tool_find() knows the directory of the URL's object. */
+/* Connects and mounts the URL, but never a file itself, as Linux servers allow:
+ * so tool_find() knows the directory of the URL's object. */
 int tool_connect_above(struct tool *t);
 /* The outcome of a call of MOUNT, 0 or -errno, as an exit code. */
 int tool_reach(const struct tool *t, int err);

@@ -26,6 +26,8 @@ enum {
 struct talk {
 	struct liar *l;
 	int	     fd;
+	unsigned     nheld;
+	struct { uint32_t len; uint8_t reply[1024]; } held[LIAR_HOLD_MAX];
 };
 
 static void put_attr(struct xdr_out *x, uint32_t object, uint32_t type)
@@ -268,6 +270,22 @@ static void send_reply(const struct talk *t, const uint8_t *reply, uint32_t len)
 	}
 }
 
+static void hold_reply(struct talk *t, const uint8_t *reply, uint32_t len)
+{
+	struct liar *l = t->l;
+	unsigned n = t->nheld++;
+
+	ck_assert(n < LIAR_HOLD_MAX && len <= sizeof(t->held[n].reply));
+	memcpy(t->held[n].reply, reply, len);
+	t->held[n].len = len;
+	if (t->nheld > l->most_held)
+		l->most_held = t->nheld;
+	while (l->hold <= LIAR_HOLD_MAX && n + 1 >= l->hold && t->nheld > 0) {
+		t->nheld--;
+		send_reply(t, t->held[t->nheld].reply, t->held[t->nheld].len);
+	}
+}
+
 static bool answer_one(struct talk *t, uint8_t *call, uint8_t *reply)
 {
 	uint32_t len = record_receive(t->fd, call, CALL_MAX);
@@ -292,7 +310,11 @@ static bool answer_one(struct talk *t, uint8_t *call, uint8_t *reply)
 		else
 			answer_nfs(t->l, h.proc, &in, &x);
 	}
-	send_reply(t, reply, (uint32_t)xdr_out_len(&x));
+	if (t->l->held_procedure && h.prog == NFS &&
+	    h.proc == t->l->held_procedure)
+		hold_reply(t, reply, (uint32_t)xdr_out_len(&x));
+	else
+		send_reply(t, reply, (uint32_t)xdr_out_len(&x));
 	return true;
 }
 
@@ -319,9 +341,10 @@ static void *take_connections(void *arg)
 
 	while (n < THREADS_MAX &&
 	       (fd = accept(l->listener, NULL, NULL)) >= 0) {
-		struct talk *t = malloc(sizeof(*t));
+		struct talk *t = calloc(1, sizeof(*t));
 
-		*t = (struct talk){ l, fd };
+		t->l = l;
+		t->fd = fd;
 		pthread_create(&threads[n++], NULL, serve, t);
 	}
 	while (n > 0)

@@ -10,10 +10,11 @@
 #pragma once
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { LIAR_DEEP = 1000 };
+enum { LIAR_DEEP = 1000, LIAR_HOLD_MAX = 64 };
 
 struct liar_name {
 	uint32_t    dir;	/* has */
@@ -40,6 +41,10 @@ struct liar {
 	bool		mute;		/* takes calls, and answers none */
 	uint32_t	mute_procedure;	/* of NFS: of this alone; 0: of none */
 	bool		mute_mount;	/* MNT of MOUNT alone */
+	uint32_t	held_procedure;	/* of NFS: its replies are held, */
+	unsigned	hold;		/* until so many are, and then come the
+					 * last one first */
+	atomic_uint	most_held;	/* at a time, so far */
 	uint32_t	fragment;	/* replies are cut into fragments of so
 					 * many bytes; 0: they are whole */
 

@@ -407,8 +407,8 @@ TEST_LOOP(a_source_that_changes_within_a_copy_fails_and_is_copied_again,
 	stop();
 }
 
-/* Its attributes are listed, and then it has to wait for the copy of another
- * file. */
+/* Its attributes are listed, and then it has to wait for the copies of two
+ * large files, which take all the memory. */
 TEST(a_source_that_changes_before_its_copy_begins_is_copied_again)
 {
 	int fd, status;
@@ -418,6 +418,7 @@ TEST(a_source_that_changes_before_its_copy_begins_is_copied_again)
 	ck_assert_int_eq(mkdir(path(export, "t"), 0755), 0);
 	ck_assert_int_eq(mkdir(path(d.dir, "in"), 0755), 0);
 	make_file(path(export, "t/a"), 8 << 20);
+	make_file(path(export, "t/aa"), 8 << 20);
 	make_file(path(export, "t/b"), 1000);
 	pid = signal_after(keep(url("t")), keep(path(d.dir, "in")),
 			   keep(path(d.dir, "in/t")), 300000, SIGSTOP);

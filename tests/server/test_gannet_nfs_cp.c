@@ -255,6 +255,114 @@ TEST(a_file_that_may_not_be_read_replaces_nothing)
 	stop();
 }
 
+/* ---- files at a time */
+
+enum { MANY = 42, SENT = 14, AT_A_TIME = 7, CREATE = 8, READ = 6 };
+
+static struct liar_name many[MANY];
+static char many_names[MANY][4];
+
+static void name_many(struct liar *l)
+{
+	for (unsigned i = 0; i < MANY; i++) {
+		snprintf(many_names[i], 4, "f%02u", i);
+		many[i] = (struct liar_name){ .name = many_names[i],
+					      .object = i + 1, .type = 1 };
+	}
+	*l = (struct liar){ .names = many, .nnames = MANY,
+			    .hold = AT_A_TIME };
+	liar_start(l);
+	snprintf(base, sizeof(base), "tcp://127.0.0.1:%u/e", l->port);
+}
+
+/* Of each file in its turn. */
+static void check_messages(unsigned n, const char *which)
+{
+	const char *at = err;
+
+	for (unsigned i = 0; i < n; i++) {
+		at = strstr(at, many_names[i]);
+		ck_assert_msg(at && strstr(at, which), "%s: %s", many_names[i],
+			      err);
+	}
+}
+
+TEST(files_are_received_so_many_at_a_time_and_complained_about_in_order)
+{
+	struct liar l;
+
+	start(WAY_TCP);
+	name_many(&l);
+	l.held_procedure = READ;
+	ck_assert_msg(TOOL("cp", "-r", "--parallel", "7", base, d.dir) == 0,
+		      "%s", err);
+	ck_assert_uint_eq(l.most_held, AT_A_TIME);
+	for (unsigned i = 0; i < MANY; i++) {
+		ck_assert_int_eq(stat_of(path(path(d.dir, "e"),
+					      many_names[i])).st_size, 4);
+	}
+	l.refused = READ;
+	ck_assert_int_eq(TOOL("cp", "-r", "--parallel", "7", base, d.dir), 1);
+	check_messages(MANY, "is not complete");
+	/* One at a time, if that is asked for. */
+	l.refused = 0;
+	l.hold = 1;
+	l.most_held = 0;
+	ck_assert_int_eq(TOOL("cp", "-r", "--parallel", "1", base, d.dir), 0);
+	ck_assert_uint_eq(l.most_held, 1);
+	liar_stop(&l);
+	stop();
+}
+
+/* As many as there may be, and not one more. */
+TEST(a_server_that_is_silent_gets_no_more_files_than_that)
+{
+	struct liar l;
+
+	start(WAY_TCP);
+	name_many(&l);
+	l.held_procedure = READ;
+	l.hold = LIAR_HOLD_MAX + 1;
+	ck_assert_int_eq(TOOL("cp", "-r", "--parallel", "5", "--retries", "1",
+			      "--timeout", "1", base, d.dir), 3);
+	ck_assert_uint_eq(l.most_held, 5);
+	liar_stop(&l);
+	stop();
+}
+
+TEST(files_are_sent_so_many_at_a_time_and_complained_about_in_order)
+{
+	const char *args[SENT + 5] = { "cp", "--parallel", "7" };
+	struct liar l;
+
+	start(WAY_TCP);
+	name_many(&l);
+	for (unsigned i = 0; i < SENT; i++) {
+		args[3 + i] = path(d.dir, many_names[i]);
+		make_file(args[3 + i], 10);
+	}
+	args[3 + SENT] = base;
+	l.held_procedure = l.refused = CREATE;
+	ck_assert_int_eq(tool(args, NULL), 1);
+	ck_assert_uint_eq(l.most_held, AT_A_TIME);
+	check_messages(SENT, "there is no complete copy of it");
+	liar_stop(&l);
+	stop();
+}
+
+TEST(the_last_one_of_two_sources_with_one_name_is_there)
+{
+	start(WAY_TCP);
+	ck_assert_int_eq(mkdir(path(d.dir, "a"), 0777), 0);
+	ck_assert_int_eq(mkdir(path(d.dir, "b"), 0777), 0);
+	make_file(path(d.dir, "a/x"), 3000000);
+	make_file(path(d.dir, "b/x"), 10);
+	ck_assert_msg(TOOL("cp", path(d.dir, "a/x"), path(d.dir, "b/x"),
+			   url("")) == 0, "%s", err);
+	same(path(d.dir, "b/x"), path(export, "x"));
+	stop();
+}
+
 TEST(times_that_nfs_does_not_have_are_not_kept)
 {
 	start(WAY_TCP);

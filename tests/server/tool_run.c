@@ -64,7 +64,7 @@ void same(const char *a, const char *b)
 
 int tool(const char *const args[], const char *in)
 {
-	const char *argv[12] = { "gannet-nfs" };
+	const char *argv[32] = { "gannet-nfs" };
 	int status, fd;
 	pid_t pid;
 

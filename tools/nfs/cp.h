@@ -13,7 +13,9 @@
 #include "tools/nfs/tool.h"
 
 int cp_get(const char *url, const char *to, const struct tool_options *o);
-int cp_put(const char *from, const char *url, const struct tool_options *o);
+/* Of @n files. */
+int cp_put(int n, char *const from[], const char *url,
+	   const struct tool_options *o);
 
 extern const char cp_changed[];		/* is said about a source */
 

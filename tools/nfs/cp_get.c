@@ -9,12 +9,16 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "tools/nfs/cp.h"
+#include "tools/nfs/jobs.h"
+#include "tools/nfs/say.h"
+#include "lib/util.h"
 
 /* A tree's walk, and the directory that its top goes into. */
 struct fetch {
@@ -22,14 +26,46 @@ struct fetch {
 	int		 into;
 	const char	*name;		/* of the top, there */
 	mode_t		 mask;		/* of this process */
+	struct copied_dir *in;		/* that the walk is in, counted */
 };
 
 static const char no_copy[] = "left out: it is no file, directory or link";
 
+/*
+ * A local directory, from the visit that enters it until all below it is there:
+ * then it gets its mode and time.  The walk uses it until it leaves, and so do
+ * its files and directories.
+ */
+struct copied_dir {
+	struct walk_at	  at;		/* with the name below, and the */
+	struct copied_dir *up;		/* counted; NULL: the walk's top */
+	unsigned	  users;
+	int		  fd;		/* -1: there is none, in a dry run */
+	bool		  fresh;	/* made by this copy */
+	bool		  left;		/* by the walk, which saw all of it */
+	char		  name[];
+};
+
+/* A file or link. */
+struct fetch_job {
+	struct job	  job;
+	struct fetch	  f;
+	struct walk_at	  at;
+	struct copied_dir *dir;		/* counted, or NULL */
+	char		  name[];
+};
+
 /* The directory and the name of the copied object. */
+static struct copied_dir *dir_above(const struct walk_at *at)
+{
+	return at->up ? at->up->own : NULL;
+}
+
 static int local_dir(const struct fetch *f, const struct walk_at *at)
 {
-	return at->up ? at->up->local : f->into;
+	const struct copied_dir *up = dir_above(at);
+
+	return up ? up->fd : f->into;
 }
 
 static const char *local_name(const struct fetch *f, const struct walk_at *at)
@@ -37,10 +73,23 @@ static const char *local_name(const struct fetch *f, const struct walk_at *at)
 	return at->up ? at->name : f->name;
 }
 
+/* A copy that stays when the walk goes on. */
+static void keep_at(const struct walk_at *at, struct walk_at *kept, char *name)
+{
+	struct copied_dir *up = dir_above(at);
+
+	memcpy(name, at->name, at->len + 1);
+	*kept = *at;
+	kept->name = name;
+	kept->up = up ? &up->at : NULL;
+	if (up)
+		up->users++;
+}
+
 static int complain_local(const struct walk_at *at, int err)
 {
-	fputs("gannet-nfs: the copy of ", stderr);
-	walk_put_path(stderr, at);
+	fputs("gannet-nfs: the copy of ", say_stream());
+	walk_put_path(say_stream(), at);
 	return tool_reason(err, 0);
 }
 
@@ -75,30 +124,73 @@ static int set_attributes(const struct fetch *f, const struct walk_at *at,
 	return err < 0 ? complain_local(at, err) : TOOL_OK;
 }
 
+/* Of the directory, and of those above that nothing else uses. */
+static int release_copied(const struct fetch *f, struct copied_dir *dir)
+{
+	int err = TOOL_OK;
+
+	while (dir && --dir->users == 0) {
+		struct copied_dir *up = dir->up;
+
+		if (dir->left && (dir->fresh || f->w.t->o->preserve) &&
+		    set_attributes(f, &dir->at, dir->fd,
+				   copied_mode(f, &dir->at)) != TOOL_OK)
+			err = TOOL_FAILED;
+		if (dir->fd >= 0)
+			close(dir->fd);
+		free(dir);
+		dir = up;
+	}
+	return err;
+}
+
+static int open_copied(const struct fetch *f, struct copied_dir *dir,
+		       const struct walk_at *at)
+{
+	int in = local_dir(f, at);
+	const char *name = local_name(f, at);
+
+	/* If this copy is cut short, --continue finds the mode right. */
+	if (!f->w.t->o->dry_run)
+		dir->fresh = mkdirat(in, name,
+				     copied_mode(f, at) | 0700) == 0;
+	if (!f->w.t->o->dry_run && !dir->fresh && errno != EEXIST)
+		return complain_local(at, -errno);
+	dir->fd = openat(in, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW |
+			 O_CLOEXEC);
+	return dir->fd < 0 && !f->w.t->o->dry_run ?
+	       complain_local(at, -errno) : TOOL_OK;
+}
+
 static int enter_dir(struct fetch *f, struct walk_at *at)
 {
-	int dir = local_dir(f, at);
-	const char *name = local_name(f, at);
+	struct copied_dir *dir;
+	int err;
 
 	if (!f->w.t->o->recursive)
 		return walk_refuse(at, "a directory, which goes with -r only");
-	/* If this copy is cut short, --continue finds the mode right. */
-	at->fresh = mkdirat(dir, name, copied_mode(f, at) | 0700) == 0;
-	if (!at->fresh && errno != EEXIST)
-		return complain_local(at, -errno);
-	at->local = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW |
-			   O_CLOEXEC);
-	return at->local < 0 ? complain_local(at, -errno) : TOOL_OK;
+	dir = calloc(1, sizeof(*dir) + at->len + 1);
+	if (!dir)
+		return complain_local(at, -ENOMEM);
+	err = open_copied(f, dir, at);
+	if (err != TOOL_OK) {
+		free(dir);
+		return err;
+	}
+	dir->up = dir_above(at);
+	keep_at(at, &dir->at, dir->name);
+	dir->at.own = at->own = f->in = dir;
+	dir->users = 1;
+	return TOOL_OK;
 }
 
 static int leave_dir(struct fetch *f, struct walk_at *at)
 {
-	int err = TOOL_OK;
+	struct copied_dir *dir = at->own;
 
-	if (at->fresh || f->w.t->o->preserve)
-		err = set_attributes(f, at, at->local, copied_mode(f, at));
-	close(at->local);
-	return err;
+	f->in = dir->up;
+	dir->left = !f->w.t->o->dry_run;
+	return release_copied(f, dir);
 }
 
 static bool is_fetched(const struct fetch *f, const struct walk_at *at,
@@ -140,9 +232,9 @@ static int fetch_data(struct fetch *f, struct walk_at *at, struct aside *a)
 		err = err < 0 ? complain_local(at, err) : TOOL_OK;
 	}
 	if (err != TOOL_OK) {
-		fputs("gannet-nfs: the copy of ", stderr);
-		walk_put_path(stderr, at);
-		fputs(" is not complete\n", stderr);
+		fputs("gannet-nfs: the copy of ", say_stream());
+		walk_put_path(say_stream(), at);
+		fputs(" is not complete\n", say_stream());
 	}
 	return err == TOOL_OK && obj.changed ? walk_refuse(at, cp_changed) :
 	       err;
@@ -156,10 +248,6 @@ static int fetch_file(struct fetch *f, struct walk_at *at)
 	int err, last;
 
 	cp_file_there(&at->attr, &source);
-	if (is_fetched(f, at, &source)) {
-		progress_skip(f->w.t, source.size);
-		return TOOL_OK;
-	}
 	err = aside_open(&a, local_dir(f, at), name, &source,
 			 f->w.t->o->resume);
 	if (err < 0)
@@ -193,32 +281,41 @@ static int fetch_link(struct fetch *f, struct walk_at *at)
 	       complain_local(at, -errno) : TOOL_OK;
 }
 
+static int run_fetch(struct job *job, struct tool *t)
+{
+	struct fetch_job *j = container_of(job, struct fetch_job, job);
+	int err, last;
+
+	j->f.w.t = t;
+	err = j->at.attr.attr.type == VFS_REG ? fetch_file(&j->f, &j->at) :
+	      fetch_link(&j->f, &j->at);
+	last = release_copied(&j->f, j->dir);
+	free(j);
+	return MAX(err, last);
+}
+
+static int start_fetch(struct fetch *f, struct walk_at *at)
+{
+	struct fetch_job *j = calloc(1, sizeof(*j) + at->len + 1);
+
+	if (!j)
+		return complain_local(at, -ENOMEM);
+	j->job.run = run_fetch;
+	j->job.bytes = at->attr.attr.type == VFS_REG ?
+		jobs_memory(f->w.t, at->attr.attr.size) : 0;
+	j->f = *f;
+	j->dir = dir_above(at);
+	keep_at(at, &j->at, j->name);
+	return jobs_start(f->w.t, &j->job);
+}
+
 /* --dry-run: nothing is made, but copies that an earlier run made are looked
  * at. */
-static int name_visit(const struct fetch *f, struct walk_at *at,
-		      enum walk_step step)
+static int name_one(const struct fetch *f, const struct walk_at *at,
+		    const char *end)
 {
-	FILE *out = f->w.t->o->out;
-	struct cp_file source;
-
-	if (step == WALK_LEAVE) {
-		if (at->local >= 0)
-			close(at->local);
-		return TOOL_OK;
-	}
-	if (step == WALK_ENTER && !f->w.t->o->recursive)
-		return walk_refuse(at, "a directory, which goes with -r only");
-	if (step == WALK_ENTER)
-		at->local = openat(local_dir(f, at), local_name(f, at),
-				   O_RDONLY | O_DIRECTORY | O_NOFOLLOW |
-				   O_CLOEXEC);
-	else if (at->attr.attr.type != VFS_REG && at->attr.attr.type != VFS_LNK)
-		return walk_refuse(at, no_copy);
-	cp_file_there(&at->attr, &source);
-	if (at->attr.attr.type == VFS_REG && is_fetched(f, at, &source))
-		return TOOL_OK;
-	walk_put_path(out, at);
-	fputs(step == WALK_ENTER ? "/\n" : "\n", out);
+	walk_put_path(f->w.t->o->out, at);
+	fputs(end, f->w.t->o->out);
 	return TOOL_OK;
 }
 
@@ -257,18 +354,25 @@ static uint64_t sum_there(struct tool *t, const struct tool_object *obj)
 static int fetch_visit(struct walk *w, struct walk_at *at, enum walk_step step)
 {
 	struct fetch *f = (struct fetch *)w;
+	uint32_t type = at->attr.attr.type;
+	struct cp_file source;
+	int err;
 
-	if (w->t->o->dry_run)
-		return name_visit(f, at, step);
-	if (step == WALK_ENTER)
-		return enter_dir(f, at);
 	if (step == WALK_LEAVE)
 		return leave_dir(f, at);
-	if (at->attr.attr.type == VFS_REG)
-		return fetch_file(f, at);
-	if (at->attr.attr.type == VFS_LNK)
-		return fetch_link(f, at);
-	return walk_refuse(at, no_copy);
+	if (step == WALK_ENTER) {
+		err = enter_dir(f, at);
+		return err == TOOL_OK && w->t->o->dry_run ?
+		       name_one(f, at, "/\n") : err;
+	}
+	if (type != VFS_REG && type != VFS_LNK)
+		return walk_refuse(at, no_copy);
+	cp_file_there(&at->attr, &source);
+	if (type == VFS_REG && is_fetched(f, at, &source)) {
+		progress_skip(w->t, source.size);
+		return TOOL_OK;
+	}
+	return w->t->o->dry_run ? name_one(f, at, "\n") : start_fetch(f, at);
 }
 
 /* Where it goes: into a directory under its own name, else to that name. */
@@ -302,6 +406,24 @@ static int open_target(struct fetch *f, const char *to,
 	return f->into < 0 ? tool_complain(to, -errno, 0) : TOOL_OK;
 }
 
+static int fetch_tree(struct fetch *f, const struct tool_object *obj)
+{
+	struct tool *t = f->w.t;
+	int err, last;
+
+	jobs_open(t, t->o->parallel ? t->o->parallel : jobs_for(t));
+	err = tool_walk(&f->w, obj, t->url.path);
+	last = jobs_close(t);
+	/* A walk that has lost the server leaves no directory. */
+	while (f->in) {
+		struct copied_dir *dir = f->in;
+
+		f->in = dir->up;
+		release_copied(f, dir);
+	}
+	return MAX(err, last);
+}
+
 int cp_get(const char *url, const char *to, const struct tool_options *o)
 {
 	struct fetch f = { .w.visit = fetch_visit, .w.skip = fetch_skip };
@@ -326,7 +448,7 @@ int cp_get(const char *url, const char *to, const struct tool_options *o)
 		err = open_target(&f, to, path, slash + 1);
 	if (err == TOOL_OK) {
 		progress_begin(&t, url, sum_there(&t, &obj));
-		err = tool_walk(&f.w, &obj, t.url.path);
+		err = fetch_tree(&f, &obj);
 		progress_end(&t, err);
 		close(f.into);
 	}

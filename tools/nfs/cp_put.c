@@ -9,12 +9,16 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <search.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "tools/nfs/cp.h"
+#include "tools/nfs/jobs.h"
+#include "tools/nfs/say.h"
+#include "lib/util.h"
 
 /* Directories in one another; each has a descriptor. */
 enum { LEVELS_MAX = 256 };
@@ -30,6 +34,39 @@ struct here {
 	unsigned	 depth;
 };
 
+/*
+ * A directory, from its opening until all below it is sent: then its copy gets
+ * its mode and time.
+ */
+struct sent_dir {
+	struct here	  h;
+	struct sent_dir	 *up;		/* counted; NULL: the top */
+	unsigned	  users;
+	DIR		 *d;
+	struct nfs3_fh	  fh;		/* its copy; a dry run has none */
+	struct stat	  st;
+	bool		  left;		/* all of it was read */
+	char		  name[];
+};
+
+/* Where a copy goes: its directory on the server, and its name there. */
+struct place {
+	const struct nfs3_fh *dir;
+	const char	     *name;
+	struct sent_dir	     *up;	/* the source's directory, or NULL */
+};
+
+/* A file or link. */
+struct send_job {
+	struct job	  job;
+	struct here	  h;
+	struct sent_dir	 *up;		/* counted, or NULL */
+	struct nfs3_fh	  dir;		/* it goes into, under the name */
+	const char	 *as;
+	bool		  is_link;
+	char		  names[];	/* both */
+};
+
 static void put_here(FILE *f, const struct here *h)
 {
 	if (h->up) {
@@ -41,16 +78,16 @@ static void put_here(FILE *f, const struct here *h)
 
 static int complain_here(const struct here *h, int err, uint32_t status)
 {
-	fputs("gannet-nfs: ", stderr);
-	put_here(stderr, h);
+	fputs("gannet-nfs: ", say_stream());
+	put_here(say_stream(), h);
 	return tool_reason(err, status);
 }
 
 static int leave_out_here(const struct here *h, const char *why)
 {
-	fputs("gannet-nfs: ", stderr);
-	put_here(stderr, h);
-	fprintf(stderr, ": left out: %s\n", why);
+	fputs("gannet-nfs: ", say_stream());
+	put_here(say_stream(), h);
+	fprintf(say_stream(), ": left out: %s\n", why);
 	return TOOL_FAILED;
 }
 
@@ -69,10 +106,10 @@ static int copy_attributes(struct tool *t, const struct here *h,
 	if (session_do(t->s, &op) < 0 || op.status != 0)
 		return complain_here(h, op.err, op.status);
 	if (op.no_mtime) {
-		fputs("gannet-nfs: ", stderr);
-		put_here(stderr, h);
+		fputs("gannet-nfs: ", say_stream());
+		put_here(say_stream(), h);
 		fputs(": its time of the last change is before 1970 or after "
-		      "2106, and not kept\n", stderr);
+		      "2106, and not kept\n", say_stream());
 		return TOOL_FAILED;
 	}
 	return TOOL_OK;
@@ -114,9 +151,9 @@ static int end_sent_file(struct tool *t, const struct here *h, int fd,
 		err = copy_attributes(t, h, &made->fh, &as);
 	if (err != TOOL_OK || !changed)
 		return err;
-	fputs("gannet-nfs: ", stderr);
-	put_here(stderr, h);
-	fprintf(stderr, ": %s\n", cp_changed);
+	fputs("gannet-nfs: ", say_stream());
+	put_here(say_stream(), h);
+	fprintf(say_stream(), ": %s\n", cp_changed);
 	return TOOL_FAILED;
 }
 
@@ -280,75 +317,152 @@ static int make_there(struct tool *t, const struct here *h,
 	return err;
 }
 
-static int send_one(struct tool *t, const struct here *h,
-		    const struct nfs3_fh *dir, const char *name);
+/* Of the directory, and of those above that nothing else uses.  Returns the
+ * worst exit code, of these and @err. */
+static int release_sent(struct tool *t, struct sent_dir *dir, int err)
+{
+	while (dir && --dir->users == 0) {
+		struct sent_dir *up = dir->up;
 
-static int send_children(struct tool *t, const struct here *h, DIR *d,
-			 const struct nfs3_fh *dir)
+		if (dir->left && t->o->preserve && dir->fh.len > 0 &&
+		    err != TOOL_UNREACHABLE)
+			err = MAX(err, copy_attributes(t, &dir->h, &dir->fh,
+						       &dir->st));
+		closedir(dir->d);
+		free(dir);
+		dir = up;
+	}
+	return err;
+}
+
+static int run_send(struct job *job, struct tool *t)
+{
+	struct send_job *j = container_of(job, struct send_job, job);
+	int err = j->is_link ? send_link(t, &j->h, &j->dir, j->as) :
+			       send_file(t, &j->h, &j->dir, j->as);
+
+	err = release_sent(t, j->up, err);
+	free(j);
+	return err;
+}
+
+static int start_send(struct tool *t, const struct here *h,
+		      const struct place *to, const struct stat *st)
+{
+	size_t len = strlen(h->name) + 1, as = strlen(to->name) + 1;
+	struct send_job *j = calloc(1, sizeof(*j) + len + as);
+
+	if (!j)
+		return complain_here(h, -ENOMEM, 0);
+	j->job.run = run_send;
+	j->is_link = S_ISLNK(st->st_mode);
+	j->job.bytes = j->is_link ? 0 :
+		       jobs_memory(t, (uint64_t)st->st_size);
+	memcpy(j->names, h->name, len);
+	memcpy(j->names + len, to->name, as);
+	j->h = *h;
+	j->h.name = j->names;
+	j->as = j->names + len;
+	j->dir = *to->dir;
+	j->up = to->up;
+	if (j->up)
+		j->up->users++;
+	return jobs_start(t, &j->job);
+}
+
+static int send_one(struct tool *t, const struct here *h,
+		    const struct place *to);
+
+static int send_children(struct tool *t, struct sent_dir *dir)
 {
 	int err, worst = TOOL_OK;
 	struct dirent *e;
 
-	while (worst != TOOL_UNREACHABLE && (errno = 0, e = readdir(d))) {
-		struct here below = { h, dirfd(d), e->d_name, h->depth + 1 };
+	while (worst != TOOL_UNREACHABLE && (errno = 0, e = readdir(dir->d))) {
+		struct here below = { &dir->h, dirfd(dir->d), e->d_name,
+				      dir->h.depth + 1 };
 
 		if (!nfsc_name_is_good(e->d_name,
 				       (uint32_t)strlen(e->d_name)) ||
 		    cp_is_excluded(t->o, e->d_name))
 			continue;
-		err = send_one(t, &below, dir, e->d_name);
+		err = send_one(t, &below, &(struct place){ &dir->fh, e->d_name,
+							   dir });
 		worst = err > worst ? err : worst;
 	}
-	return errno && worst == TOOL_OK ? complain_here(h, -errno, 0) : worst;
+	return errno && worst == TOOL_OK ?
+	       complain_here(&dir->h, -errno, 0) : worst;
+}
+
+/* 0 or -errno. */
+static int open_sent(const struct here *h, struct sent_dir *up,
+		     struct sent_dir **out)
+{
+	size_t len = strlen(h->name) + 1;
+	struct sent_dir *dir = calloc(1, sizeof(*dir) + len);
+	int err = 0, fd = openat(h->dir, h->name, O_RDONLY | O_DIRECTORY |
+				 O_NOFOLLOW | O_CLOEXEC);
+
+	if (!dir)
+		err = -ENOMEM;
+	else if (fd < 0 || fstat(fd, &dir->st) < 0 ||
+		 !(dir->d = fdopendir(fd)))
+		err = -errno;
+	if (err < 0) {
+		if (fd >= 0)
+			close(fd);
+		free(dir);
+		return err;
+	}
+	memcpy(dir->name, h->name, len);
+	dir->h = *h;
+	dir->h.name = dir->name;
+	dir->up = up;
+	dir->users = 1;
+	if (up)
+		up->users++;
+	*out = dir;
+	return 0;
 }
 
 static int send_dir(struct tool *t, const struct here *h,
-		    const struct nfs3_fh *dir, const char *name)
+		    const struct place *to)
 {
 	struct tool_object made = { .fh.len = 0 };
-	struct stat st;
-	int fd, err;
-	DIR *d;
+	struct sent_dir *dir;
+	int err;
 
 	if (!t->o->recursive)
 		return leave_out_here(h, "a directory, which goes with -r "
 				      "only");
 	if (h->depth > LEVELS_MAX)
 		return leave_out_here(h, "too many directories below another");
-	fd = openat(h->dir, h->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW |
-		    O_CLOEXEC);
-	if (fd < 0 || fstat(fd, &st) < 0 || !(d = fdopendir(fd))) {
-		err = complain_here(h, -errno, 0);
-		if (fd >= 0)
-			close(fd);
-		return err;
+	err = open_sent(h, to->up, &dir);
+	if (err < 0)
+		return complain_here(h, err, 0);
+	err = make_there(t, h, to->dir, to->name, &made);
+	if (err == TOOL_OK) {
+		dir->fh = made.fh;
+		err = send_children(t, dir);
+		dir->left = err != TOOL_UNREACHABLE && !t->o->dry_run;
 	}
-	err = make_there(t, h, dir, name, &made);
-	if (err == TOOL_OK)
-		err = send_children(t, h, d, &made.fh);
-	if (err != TOOL_UNREACHABLE && made.fh.len > 0 && !t->o->dry_run) {
-		int last = t->o->preserve ?
-			copy_attributes(t, h, &made.fh, &st) : TOOL_OK;
-
-		err = err == TOOL_OK ? last : err;
-	}
-	closedir(d);
-	return err;
+	return release_sent(t, dir, err);
 }
 
 static int send_one(struct tool *t, const struct here *h,
-		    const struct nfs3_fh *dir, const char *name)
+		    const struct place *to)
 {
 	struct stat st;
 
 	if (fstatat(h->dir, h->name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return complain_here(h, -errno, 0);
 	if (S_ISDIR(st.st_mode))
-		return send_dir(t, h, dir, name);
+		return send_dir(t, h, to);
 	if (t->o->dry_run)
-		return name_file(t, h, dir, name, &st);
-	return S_ISLNK(st.st_mode) ? send_link(t, h, dir, name) :
-	       send_file(t, h, dir, name);
+		return name_file(t, h, to->dir, to->name, &st);
+	if (!S_ISREG(st.st_mode) && !S_ISLNK(st.st_mode))
+		return leave_out_here(h, no_copy);
+	return start_send(t, h, to, &st);
 }
 
 /* The last part of a path, without slashes behind it; "." has none. */
@@ -367,34 +481,65 @@ static const char *own_name(const char *from, char path[PATH_MAX])
 	return nfsc_name_is_good(slash, (uint32_t)strlen(slash)) ? slash : NULL;
 }
 
+/* True if the name was there before; it is from here on. */
+static bool is_repeated(void **names, const char *name)
+{
+	char *own = strdup(name), *const *found = own ?
+		tsearch(own, names, (int (*)(const void *, const void *))strcmp)
+		: NULL;
+	bool repeated = !found || *found != own;
+
+	if (repeated)
+		free(own);
+	return repeated;
+}
+
 /* Into a directory that is there, under its own name; else as what the URL
  * names. */
-static int send_top(struct tool *t, const char *from)
+static int send_top(struct tool *t, const char *from,
+		    const struct tool_object *at, void **names)
 {
 	char path[PATH_MAX], real[PATH_MAX];
 	const struct here h = { .dir = AT_FDCWD, .name = real };
-	struct tool_object at;
 	const char *name = own_name(from, path);
-	int err = tool_find(t, &at, true, true);
 
-	if (err != TOOL_OK)
-		return err;
 	/* A link that is named is followed. */
 	if (!realpath(from, real))
 		return tool_complain(from, -errno, 0);
+	if (at->fh.len == 0 || at->attr.attr.type != VFS_DIR)
+		return send_one(t, &h, &(struct place){ &at->parent, at->name,
+							NULL });
+	if (!name)
+		name = own_name(real, path);
+	if (!name)
+		return tool_complain(from, -EINVAL, 0);
+	/* Of two sources with one name the last one is there in the end. */
+	if (is_repeated(names, name))
+		jobs_wait(t);
+	return send_one(t, &h, &(struct place){ &at->fh, name, NULL });
+}
+
+static int send_each(struct tool *t, int n, char *const from[])
+{
+	struct tool_object at;
+	void *names = NULL;
+	int err = tool_find(t, &at, true, true), worst = TOOL_OK;
+
+	if (err != TOOL_OK)
+		return err;
 	if (t->o->into && (at.fh.len == 0 || at.attr.attr.type != VFS_DIR))
 		return tool_complain(t->text, 0, NFS_NOTDIR);
-	if (at.fh.len == 0)
-		return send_one(t, &h, &at.parent, at.name);
-	if (at.attr.attr.type == VFS_DIR) {
-		if (!name)
-			name = own_name(real, path);
-		return name ? send_one(t, &h, &at.fh, name) :
-		       tool_complain(from, -EINVAL, 0);
-	}
-	if (at.parent.len == 0)
+	if (at.fh.len > 0 && at.attr.attr.type != VFS_DIR && at.parent.len == 0)
 		return tool_complain(t->text, 0, NFS_EXIST);
-	return send_one(t, &h, &at.parent, at.name);
+	if (!t->o->dry_run)
+		jobs_open(t, t->o->parallel ? t->o->parallel : jobs_for(t));
+	for (int i = 0; i < n && worst != TOOL_UNREACHABLE; i++) {
+		err = send_top(t, from[i], &at, &names);
+		worst = MAX(worst, err);
+	}
+	err = jobs_close(t);
+	tdestroy(names, free);
+	return MAX(worst, err);
 }
 
 /* The bytes of a local tree, as far as it can be read. */
@@ -424,8 +569,10 @@ static uint64_t sum_here(const struct tool_options *o, int dir,
 	return bytes;
 }
 
-int cp_put(const char *from, const char *url, const struct tool_options *o)
+int cp_put(int n, char *const from[], const char *url,
+	   const struct tool_options *o)
 {
+	uint64_t bytes = 0;
 	struct tool t;
 	int err = tool_parse(&t, url, o);
 
@@ -433,9 +580,10 @@ int cp_put(const char *from, const char *url, const struct tool_options *o)
 		err = tool_connect_above(&t);
 	if (err != TOOL_OK)
 		return err;
-	progress_begin(&t, from, progress_is_shown(o) ?
-		       sum_here(o, AT_FDCWD, from, 0) : 0);
-	err = send_top(&t, from);
+	for (int i = 0; i < n && progress_is_shown(o); i++)
+		bytes += sum_here(o, AT_FDCWD, from[i], 0);
+	progress_begin(&t, n == 1 ? from[0] : url, bytes);
+	err = send_each(&t, n, from);
 	progress_end(&t, err);
 	tool_close(&t);
 	return err;

@@ -7,7 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/clock.h"
 #include "lib/util.h"
+#include "tools/nfs/say.h"
 
 enum { MAX_LINKS = 40, NFS_PORT = 2049, NFS_RDMA_PORT = 20049,
        NAMED_MAX = 8 };
@@ -23,9 +25,9 @@ static const char *reason(int err)
 int tool_reason(int err, uint32_t status)
 {
 	if (err < 0)
-		fprintf(stderr, ": %s\n", reason(err));
+		fprintf(say_stream(), ": %s\n", reason(err));
 	else
-		fprintf(stderr, ": %s (%s)\n", nfsc_status_words(status),
+		fprintf(say_stream(), ": %s (%s)\n", nfsc_status_words(status),
 			nfsc_status_name(status));
 	switch (err) {
 	case -ENOTCONN: case -ECONNREFUSED: case -ECONNRESET: case -ETIMEDOUT:
@@ -39,8 +41,8 @@ int tool_reason(int err, uint32_t status)
 
 int tool_complain(const char *what, int err, uint32_t status)
 {
-	fputs("gannet-nfs: ", stderr);
-	tool_put_name(stderr, what);
+	fputs("gannet-nfs: ", say_stream());
+	tool_put_name(say_stream(), what);
 	return tool_reason(err, status);
 }
 
@@ -65,6 +67,7 @@ static int complain_port(const struct tool *t, int err)
 static int open_session(struct tool *t)
 {
 	struct nfsc_op op = { .kind = NFS_OP_FSINFO };
+	uint64_t start;
 	int err;
 
 	/* As mount.nfs: rpcbind has the first word, but for who says where
@@ -83,11 +86,13 @@ static int open_session(struct tool *t)
 	if (err < 0)
 		return complain_port(t, err);
 	op.fh = t->mount.root;
+	start = clock_ns();
 	if (session_do(t->s, &op) < 0 || op.status != 0) {
 		err = tool_complain(t->text, op.err, op.status);
 		session_close(t->s);
 		return err;
 	}
+	t->rtt_us = (clock_ns() - start) / 1000;
 	t->limits = op.limits;
 	return TOOL_OK;
 }

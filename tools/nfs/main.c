@@ -21,7 +21,7 @@ enum {
 	OPT_TIME, OPT_WARMUP, OPT_STABLE, OPT_VERIFY, OPT_DISCARD,
 	OPT_SERVER_PID, OPT_MEMORY, OPT_HELP, OPT_HUMAN, OPT_DEPTH,
 	OPT_DIRECTORY, OPT_MAXDEPTH, OPT_MINDEPTH, OPT_CONTINUE,
-	OPT_DRY_RUN, OPT_EXCLUDE, OPT_SYMBOLIC, OPT_SUMMARY,
+	OPT_DRY_RUN, OPT_EXCLUDE, OPT_PARALLEL, OPT_SYMBOLIC, OPT_SUMMARY,
 	MANY = 1 << 20,		/* arguments */
 };
 
@@ -48,6 +48,7 @@ static const struct option options[] = {
 	{ "continue", no_argument, NULL, OPT_CONTINUE },
 	{ "dry-run", no_argument, NULL, OPT_DRY_RUN },
 	{ "exclude", required_argument, NULL, OPT_EXCLUDE },
+	{ "parallel", required_argument, NULL, OPT_PARALLEL },
 	{ "parents", no_argument, NULL, OPT_PARENTS },
 	{ "name", required_argument, NULL, OPT_NAME },
 	{ "type", required_argument, NULL, OPT_TYPE },
@@ -157,6 +158,7 @@ static const struct range {
 	{ OPT_DEPTH, "depth", 1, 1024, false },
 	{ OPT_MAXDEPTH, "maxdepth", 0, 1000000, false },
 	{ OPT_MINDEPTH, "mindepth", 0, 1000000, false },
+	{ OPT_PARALLEL, "parallel", 1, 256, false },
 	{ 'b', "block", 512, 1u << 20, true },
 	{ 'i', "inline", 1024, 65536, false },
 	{ OPT_RETRIES, "retries", 1, 1000000, false },
@@ -265,6 +267,9 @@ static int take_number(struct parsed *p, int option, const char *text)
 		break;
 	case OPT_MINDEPTH:
 		p->o.mindepth = n;
+		break;
+	case OPT_PARALLEL:
+		p->o.parallel = n;
 		break;
 	case 'b':
 		p->o.block = n;
@@ -455,7 +460,8 @@ static const char *pointless(const struct parsed *p)
 	if (strchr(letters, 'K'))
 		return NULL;
 	return p->o.dry_run ? "--dry-run" : p->o.resume ? "--continue" :
-	       p->o.exclude[0] ? "--exclude" : NULL;
+	       p->o.exclude[0] ? "--exclude" :
+	       p->o.parallel ? "--parallel" : NULL;
 }
 
 static int run_command(const struct parsed *p, int argc, char *argv[])

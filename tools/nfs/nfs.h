@@ -95,6 +95,7 @@ struct nfsc_op {
 	/* The session's. */
 	struct cds_list_head link;
 	void	     *session;
+	void	     *member;	/* of jobs.c */
 	void	     *call;
 };
 

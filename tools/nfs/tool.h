@@ -50,6 +50,7 @@ struct tool_options {
 	bool	 parents;	/* mkdir -p */
 	bool	 preserve;	/* cp -p */
 	bool	 resume;	/* cp --continue */
+	unsigned parallel;	/* cp: files at a time; 0: as it fits */
 	bool	 symbolic;	/* ln -s */
 	bool	 summary;	/* du -s: of the whole alone */
 	bool	 dry_run;	/* cp: name what it would copy */
@@ -76,6 +77,8 @@ struct tool {
 	struct nfsc_mount    mount;
 	struct nfsc_session *s;
 	struct nfs3_fsinfo_res   limits;
+	uint64_t	    rtt_us;	/* of the first call */
+	struct jobs	    *jobs;	/* NULL: it does one thing at a time */
 	struct progress	    *whole;	/* of many files; NULL: of each */
 	bool		     silent;	/* about lists */
 };
@@ -163,8 +166,7 @@ struct walk_at {
 	bool		 silent;	/* nothing is said about it */
 	struct nfs3_fh	 fh;
 	struct nfs3_attr attr;
-	int		 local;		/* the visitor's; -1 at first, */
-	bool		 fresh;		/* and false */
+	void		*own;		/* the visitor's; NULL at first */
 };
 
 enum walk_step { WALK_FILE, WALK_ENTER, WALK_LEAVE };

@@ -48,6 +48,7 @@ const char tool_usage[] =
 "      --continue       cp: go on with a copy that was cut short: what is\n"
 "                       complete stays, a part is received to its end\n"
 "      --dry-run        cp: name what it would copy, and copy nothing\n"
+"      --parallel N     cp: this many files at a time (16 to 64)\n"
 "      --exclude GLOB   cp: leave out names below that match; repeatable\n"
 "  -p, --parents        mkdir: also make the directories above; an existing\n"
 "                       directory is no error\n"

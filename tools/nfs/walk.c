@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/nfs/say.h"
 #include "tools/nfs/tool.h"
 
 void walk_put_path(FILE *f, const struct walk_at *at)
@@ -25,8 +26,8 @@ int walk_complain(const struct walk_at *at, int err, uint32_t status)
 {
 	if (at->silent)
 		return TOOL_FAILED;
-	fputs("gannet-nfs: ", stderr);
-	walk_put_path(stderr, at);
+	fputs("gannet-nfs: ", say_stream());
+	walk_put_path(say_stream(), at);
 	return tool_reason(err, status);
 }
 
@@ -34,9 +35,9 @@ int walk_refuse(const struct walk_at *at, const char *why)
 {
 	if (at->silent)
 		return TOOL_FAILED;
-	fputs("gannet-nfs: ", stderr);
-	walk_put_path(stderr, at);
-	fprintf(stderr, ": %s\n", why);
+	fputs("gannet-nfs: ", say_stream());
+	walk_put_path(say_stream(), at);
+	fprintf(say_stream(), ": %s\n", why);
 	return TOOL_FAILED;
 }
 
@@ -84,7 +85,7 @@ static int walk_entry(struct walk *w, struct walk_at *up,
 {
 	struct walk_at at = {
 		.up = up, .name = e->name, .len = e->len, .last = last,
-		.depth = up->depth + 1, .local = -1, .silent = up->silent,
+		.depth = up->depth + 1, .silent = up->silent,
 	};
 
 	if (!nfsc_name_is_good(e->name, e->len))
@@ -124,7 +125,7 @@ int tool_walk(struct walk *w, const struct tool_object *obj, const char *name)
 {
 	struct walk_at at = {
 		.name = name, .len = (uint32_t)strlen(name), .fh = obj->fh,
-		.attr = obj->attr, .local = -1, .silent = w->silent,
+		.attr = obj->attr, .silent = w->silent,
 	};
 
 	w->t->silent = w->silent;

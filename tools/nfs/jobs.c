@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * jobs - work on several files at once, over one session.
+ *
+ * Operation: a thread that has the turn holds the lock.  When it has to wait it
+ * gives the turn to one that is ready; if none is, it takes answers from the
+ * session, and makes those ready that they are for.
+ */
+#include "tools/nfs/jobs.h"
+
+#include <stdlib.h>
+
+#include "lib/thread.h"
+#include "lib/util.h"
+#include "tools/nfs/say.h"
+
+enum { BLOCK = 1 << 20, NEAR_US = 1000, FAR_US = 10000 };
+
+/* One that takes turns: a job, or the tool that starts them. */
+struct member {
+	struct nfsc_session  base;	/* what it sees of the session */
+	struct jobs	    *jobs;
+	struct cds_list_head over;	/* its operations */
+	struct cds_list_head link;	/* ready, or ended */
+	pthread_cond_t	     turn;
+	bool		     ready;
+};
+
+struct running {
+	struct member	 m;
+	struct job	*job;
+	uint64_t	 bytes;
+	struct tool	 t;
+	struct say_part	*says;
+	pthread_t	 thread;
+};
+
+struct jobs {
+	pthread_mutex_t	     lock;
+	struct nfsc_session *s;
+	struct member	    *turn;
+	struct cds_list_head ready;	/* members, the first one is next */
+	struct cds_list_head ended;	/* whose threads are to be joined */
+	struct cds_list_head text;
+	struct say_part	    *says;	/* the tool's */
+	struct member	     tool;
+	bool		     waits;	/* the tool does, for a job's end */
+	unsigned	     n, most;
+	uint64_t	     bytes, room;
+	int		     worst;
+};
+
+static void ready_member(struct member *m)
+{
+	if (!m->ready)
+		cds_list_add_tail(&m->link, &m->jobs->ready);
+	m->ready = true;
+}
+
+/* One is ready, or waits for the session. */
+static void pass_turn(struct jobs *j)
+{
+	struct member *m;
+
+	while (cds_list_empty(&j->ready)) {
+		struct nfsc_op *op = session_wait(j->s);
+
+		m = op->member;
+		cds_list_add_tail(&op->link, &m->over);
+		ready_member(m);
+	}
+	m = cds_list_first_entry(&j->ready, struct member, link);
+	cds_list_del(&m->link);
+	m->ready = false;
+	j->turn = m;
+	pthread_cond_signal(&m->turn);
+}
+
+static void await_turn(struct member *m)
+{
+	struct jobs *j = m->jobs;
+
+	while (j->turn != m)
+		pthread_cond_wait(&m->turn, &j->lock);
+}
+
+/* ---- the session of a member */
+
+static int submit_member(struct nfsc_session *base, struct nfsc_op *op)
+{
+	struct member *m = container_of(base, struct member, base);
+
+	op->member = m;
+	return session_submit(m->jobs->s, op);
+}
+
+static struct nfsc_op *wait_member(struct nfsc_session *base)
+{
+	struct member *m = container_of(base, struct member, base);
+	struct nfsc_op *op;
+
+	while (cds_list_empty(&m->over)) {
+		pass_turn(m->jobs);
+		await_turn(m);
+	}
+	op = cds_list_first_entry(&m->over, struct nfsc_op, link);
+	cds_list_del(&op->link);
+	return op;
+}
+
+static void *keep_member(struct nfsc_session *base, void *mem, size_t len,
+			 enum nfsc_kind kind)
+{
+	struct member *m = container_of(base, struct member, base);
+
+	return session_keep(m->jobs->s, mem, len, kind);
+}
+
+static void release_member(struct nfsc_session *base, void *kept)
+{
+	struct member *m = container_of(base, struct member, base);
+
+	session_release(m->jobs->s, kept);
+}
+
+static const struct nfsc_session_ops ops = {
+	.submit = submit_member,
+	.wait = wait_member,
+	.keep = keep_member,
+	.release = release_member,
+};
+
+static void init_member(struct member *m, struct jobs *j)
+{
+	m->base = (struct nfsc_session){ &ops, j->s->config };
+	m->jobs = j;
+	CDS_INIT_LIST_HEAD(&m->over);
+	pthread_cond_init(&m->turn, NULL);
+}
+
+/* ---- jobs */
+
+static void end_job(struct jobs *j, struct running *r, int err)
+{
+	j->worst = MAX(j->worst, err);
+	j->n--;
+	j->bytes -= r->bytes;
+	say_end(&j->text, r->says);
+}
+
+static void work_job(void *arg)
+{
+	struct running *r = arg;
+	struct jobs *j = r->m.jobs;
+
+	mutex_lock(&j->lock);
+	await_turn(&r->m);
+	say_into(r->says);
+	end_job(j, r, r->job->run(r->job, &r->t));
+	cds_list_add(&r->m.link, &j->ended);
+	if (j->waits)
+		ready_member(&j->tool);
+	pass_turn(j);
+	mutex_unlock(&j->lock);
+}
+
+static void reap(struct jobs *j)
+{
+	struct running *r, *next;
+
+	cds_list_for_each_entry_safe(r, next, &j->ended, m.link) {
+		pthread_join(r->thread, NULL);
+		pthread_cond_destroy(&r->m.turn);
+		free(r);
+	}
+	CDS_INIT_LIST_HEAD(&j->ended);
+}
+
+/* A job is over; there is one. */
+static void await_end(struct jobs *j)
+{
+	j->waits = true;
+	pass_turn(j);
+	await_turn(&j->tool);
+	j->waits = false;
+	reap(j);
+}
+
+static int do_here(struct tool *t, struct job *job)
+{
+	int err = job->run(job, t);
+
+	if (t->jobs)
+		t->jobs->worst = MAX(t->jobs->worst, err);
+	return err;
+}
+
+int jobs_start(struct tool *t, struct job *job)
+{
+	struct jobs *j = t->jobs;
+	struct running *r = j ? calloc(1, sizeof(*r)) : NULL;
+
+	if (!r)
+		return do_here(t, job);
+	while (j->n > 0 && (j->n >= j->most || j->bytes + job->bytes > j->room))
+		await_end(j);
+	init_member(&r->m, j);
+	r->job = job;
+	r->bytes = job->bytes;
+	r->t = *t;
+	r->t.s = &r->m.base;
+	r->t.jobs = NULL;
+	if (thread_start(&r->thread, "copy", work_job, r) < 0) {
+		pthread_cond_destroy(&r->m.turn);
+		free(r);
+		return do_here(t, job);
+	}
+	/* The tool's messages come before the job's, or behind. */
+	say_end(&j->text, j->says);
+	r->says = say_begin(&j->text);
+	j->says = say_begin(&j->text);
+	say_into(j->says);
+	j->n++;
+	j->bytes += r->bytes;
+	ready_member(&r->m);
+	return j->worst;
+}
+
+int jobs_wait(struct tool *t)
+{
+	struct jobs *j = t->jobs;
+
+	if (!j)
+		return TOOL_OK;
+	while (j->n > 0)
+		await_end(j);
+	return j->worst;
+}
+
+unsigned jobs_for(const struct tool *t)
+{
+	return t->rtt_us < NEAR_US ? 16 : t->rtt_us < FAR_US ? 32 : 64;
+}
+
+uint64_t jobs_memory(const struct tool *t, uint64_t size)
+{
+	uint64_t all = (uint64_t)(t->o->block ? t->o->block : BLOCK) *
+		       MAX(t->o->config.depth, 1u);
+
+	return MIN(size, all);
+}
+
+void jobs_open(struct tool *t, unsigned most)
+{
+	struct jobs *j = most > 1 ? calloc(1, sizeof(*j)) : NULL;
+
+	t->jobs = j;
+	if (!j)
+		return;
+	pthread_mutex_init(&j->lock, NULL);
+	j->s = t->s;
+	j->most = most;
+	j->room = 2 * jobs_memory(t, UINT64_MAX);
+	CDS_INIT_LIST_HEAD(&j->ready);
+	CDS_INIT_LIST_HEAD(&j->ended);
+	CDS_INIT_LIST_HEAD(&j->text);
+	init_member(&j->tool, j);
+	t->s = &j->tool.base;
+	mutex_lock(&j->lock);
+	j->turn = &j->tool;
+}
+
+int jobs_close(struct tool *t)
+{
+	int worst = jobs_wait(t);
+	struct jobs *j = t->jobs;
+
+	if (!j)
+		return worst;
+	mutex_unlock(&j->lock);
+	reap(j);
+	say_end(&j->text, j->says);
+	t->s = j->s;
+	t->jobs = NULL;
+	pthread_cond_destroy(&j->tool.turn);
+	pthread_mutex_destroy(&j->lock);
+	free(j);
+	return worst;
+}

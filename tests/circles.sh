@@ -55,7 +55,8 @@ lonely()
 	{
 		grep -rhoE --include='*.[chl]' '\<[a-z_0-9]+\>' "${text[@]}" |
 			sort -u | sed 's/^/text /'
-		find . -name '*.o' ! -path './tests/*' -print0 | xargs -0 nm -A |
+		find . -name '*.o' ! -path './tests/*' -print0 |
+			xargs -0 nm -A |
 			sed -E 's|^([^ ]*/)[^/ ]*-([^-/ ]*\.o:)|\1\2|'
 	} | awk -F '[: ]+' '
 		$1 == "text" { needed[$2] }

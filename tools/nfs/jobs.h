@@ -7,8 +7,7 @@
  * there.  So what they share needs no locks, and may change in each call of the
  * session.
  */
-#ifndef GANNET_TOOLS_NFS_JOBS_H
-#define GANNET_TOOLS_NFS_JOBS_H
+#pragma once
 
 #include "tools/nfs/tool.h"
 
@@ -36,5 +35,3 @@ int jobs_start(struct tool *t, struct job *job);
 int jobs_wait(struct tool *t);
 /* The same, and @t has its session again. */
 int jobs_close(struct tool *t);
-
-#endif

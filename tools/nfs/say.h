@@ -9,8 +9,7 @@
  *
  * The threads that use one text take turns.
  */
-#ifndef GANNET_TOOLS_NFS_SAY_H
-#define GANNET_TOOLS_NFS_SAY_H
+#pragma once
 
 #include <stdio.h>
 
@@ -27,5 +26,3 @@ struct say_part *say_begin(struct cds_list_head *text);
 void say_into(struct say_part *part);
 /* The part, which can be NULL, is over; it is no thread's from here on. */
 void say_end(struct cds_list_head *text, struct say_part *part);
-
-#endif

@@ -7,7 +7,6 @@
  */
 #include "exports/export_priv.h"
 
-#include <errno.h>
 #include <netdb.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +16,6 @@
 
 #include "lib/clock.h"
 #include "lib/log.h"
-#include "lib/memo.h"
 #include "lib/network.h"
 #include "lib/rcu.h"
 #include "lib/util.h"

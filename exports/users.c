@@ -26,7 +26,6 @@
 
 #include "lib/clock.h"
 #include "lib/log.h"
-#include "lib/memo.h"
 #include "lib/rcu.h"
 #include "lib/stats.h"
 #include "lib/util.h"

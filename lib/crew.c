@@ -16,7 +16,6 @@
  */
 #include "lib/crew.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "lib/clock.h"

@@ -19,7 +19,6 @@
 #include <string.h>
 
 #include <arpa/inet.h>
-#include <urcu/list.h>
 
 #include "lib/crew.h"
 #include "lib/file.h"

@@ -6,7 +6,6 @@
  * from the clock: so a list that was lost does not make us use numbers that
  * hosts have seen, and rpc.statd, which counts from 1, does not either.
  */
-#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <time.h>

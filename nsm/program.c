@@ -7,9 +7,7 @@
  * SM_UNMON and SM_SIMU_CRASH are for this machine: from loopback, and from a
  * reserved port where this server runs as root.
  */
-#include <errno.h>
 #include <netinet/in.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 #include "lib/log.h"

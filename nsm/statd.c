@@ -15,7 +15,6 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <semaphore.h>
-#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 

@@ -10,7 +10,6 @@
  * attempts get rarer only after the grace period: a host that could not be
  * reached for a while can still claim its locks before that.
  */
-#include <errno.h>
 #include <netinet/in.h>
 #include <stdlib.h>
 

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 
 #include "lib/stats.h"
-#include "rpc/drc_rule.h"
 
 /* malloc()'s own bytes for a block, about. */
 #define OVERHEAD	16u

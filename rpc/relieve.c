@@ -16,7 +16,6 @@
  */
 #include "rpc/rpc.h"
 
-#include "lib/stats.h"
 #include "lib/thread.h"
 #include "rpc/call.h"
 

@@ -59,7 +59,6 @@
 #include "lib/log.h"
 #include "lib/machine.h"
 #include "lib/stats.h"
-#include "lib/thread.h"
 
 #define MAX_SPIN	256u
 #define PROBES		8u

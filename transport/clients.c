@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/clock.h"
 #include "lib/stats.h"
 #include "lib/thread.h"
 #include "transport/gate.h"

@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "lib/clock.h"
-#include "lib/log.h"
 #include "lib/probe.h"
 #include "transport/xprt.h"
 

@@ -17,7 +17,6 @@
 #include "transport/pool.h"
 
 #include <errno.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 

@@ -5,7 +5,6 @@
 #include "vfs/quotas.h"
 
 #include <errno.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 /* Of mount_setattr(2). */

@@ -2,10 +2,6 @@
 /* record - record marking on a byte stream.  Pure. */
 #include "wire/record.h"
 
-#include <endian.h>
-#include <stddef.h>
-#include <string.h>
-
 #include "lib/util.h"
 
 void record_in_init(struct record_in *r, uint32_t max)

@@ -2,7 +2,6 @@
 /* change - what gannetctl(8) has the server change. */
 #include "daemon/change/change.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

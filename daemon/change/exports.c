@@ -9,7 +9,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "daemon/settings/settings.h"
 #include "lib/log.h"
 #include "lib/util.h"
 

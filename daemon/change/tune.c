@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "daemon/watch/audit_sink.h"
-#include "daemon/settings/settings.h"
 #include "lib/fds.h"
 #include "lib/log.h"
 #include "lib/util.h"

@@ -29,7 +29,6 @@
 #include <sched.h>
 #include <seccomp.h>
 #include <stdbool.h>
-#include <stdint.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/resource.h>

@@ -3,7 +3,6 @@
 #include "daemon/serve/serve.h"
 
 #if HAVE_SYSTEMD
-#include <stdio.h>
 #include <systemd/sd-daemon.h>
 
 #include "lib/clock.h"

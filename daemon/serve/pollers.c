@@ -6,8 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "lib/thread.h"
-
 static void may_change_cred(void *arg)
 {
 	thread_changes_cred = true;

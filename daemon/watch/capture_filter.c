@@ -3,7 +3,6 @@
 #include "daemon/watch/capture_filter.h"
 
 #include <arpa/inet.h>
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 

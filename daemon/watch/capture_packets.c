@@ -3,7 +3,6 @@
 #include "daemon/watch/capture_packets.h"
 
 #include <endian.h>
-#include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -2,7 +2,6 @@
 /* json_text - bytes as text in JSON. */
 #include "daemon/watch/report.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -12,7 +12,6 @@
 #include <string.h>
 #include <strings.h>
 
-#include "daemon/watch/metrics_text.h"
 #include "daemon/serve/serve.h"
 #include "lib/clock.h"
 #include "lib/stats.h"

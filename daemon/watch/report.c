@@ -8,7 +8,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "daemon/change/change.h"
 #include "lib/clock.h"
 #include "lib/log.h"
 #include "lib/stats.h"

@@ -3,7 +3,6 @@
 #include "daemon/watch/trace.h"
 
 #include <arpa/inet.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

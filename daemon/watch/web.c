@@ -3,7 +3,6 @@
 #include "daemon/watch/web.h"
 
 #include <arpa/inet.h>
-#include <errno.h>
 #include <microhttpd.h>
 #include <netinet/in.h>
 #include <poll.h>

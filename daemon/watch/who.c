@@ -3,7 +3,6 @@
 #include "daemon/watch/report.h"
 
 #include <arpa/inet.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "lib/clock.h"

@@ -26,8 +26,6 @@
 #include "modules/ceph/servers.h"
 
 #include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 

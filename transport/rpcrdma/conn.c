@@ -17,7 +17,6 @@
 #include "transport/rpcrdma/conn.h"
 
 #include <errno.h>
-#include <string.h>
 
 #include "lib/log.h"
 #include "lib/stats.h"

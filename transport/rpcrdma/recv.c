@@ -21,8 +21,6 @@
 #include "transport/rpcrdma/call.h"
 
 #include <errno.h>
-#include <string.h>
-
 
 #include "lib/log.h"
 #include "lib/probe.h"

@@ -7,8 +7,6 @@
 #include "transport/rpcrdma/requester.h"
 
 #include <errno.h>
-#include <string.h>
-
 
 #include "transport/rpcrdma/request.h"
 

@@ -3,7 +3,6 @@
 #include "transport/socket/socket.h"
 
 #include <netinet/in.h>
-#include <stdbool.h>
 #include <stddef.h>
 
 /* glibc's struct tcp_info of 2007 has no tcpi_bytes_acked. */

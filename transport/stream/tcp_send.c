@@ -9,7 +9,6 @@
  * gives are gathered apart, without a lock, until the whole batch is handed
  * over.
  */
-#include <endian.h>
 #include <errno.h>
 #include <string.h>
 

@@ -2,8 +2,6 @@
 /* Attributes of a node, its permissions, and its times. */
 #include "vfs/mem/mem.h"
 
-#include <errno.h>
-
 #define NS	1000000000ll
 /* Times further away than this are kept as this (about the year 2262). */
 #define MAX_SEC	(INT64_MAX / NS - 1)

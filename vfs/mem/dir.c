@@ -5,7 +5,6 @@
  */
 #include "vfs/mem/mem.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 

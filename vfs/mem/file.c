@@ -2,7 +2,6 @@
 /* READ and WRITE of files, and READLINK. */
 #include "vfs/mem/mem.h"
 
-#include <errno.h>
 #include <string.h>
 
 #define DAY_NS	(24ll * 3600 * 1000000000)

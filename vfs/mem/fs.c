@@ -2,7 +2,6 @@
 /* The file system: its bounds, and the table of operations. */
 #include "vfs/mem/mem.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

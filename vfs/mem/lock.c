@@ -2,7 +2,6 @@
 /* A node's lock; mem.h has the order. */
 #include "vfs/mem/mem.h"
 
-#include <errno.h>
 #include <sched.h>
 
 /* An unlock hands the lock to a thread that sleeps for it, and until that

@@ -2,7 +2,6 @@
 /* Names: look-up, creation, links and removal. */
 #include "vfs/mem/mem.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -2,7 +2,6 @@
 /* Nodes: their slots, and their handles. */
 #include "vfs/mem/mem.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -2,8 +2,6 @@
 /* Listing a directory. */
 #include "vfs/mem/mem.h"
 
-#include <errno.h>
-
 #define DOT_COOKIE	1
 #define DOTDOT_COOKIE	2
 

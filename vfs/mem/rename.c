@@ -5,8 +5,6 @@
  */
 #include "vfs/mem/mem.h"
 
-#include <errno.h>
-
 /* A rename, step by step. */
 struct move {
 	const struct vfs_op *op;

@@ -6,13 +6,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <string.h>
 #include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <time.h>
 #include <unistd.h>
-
 
 /* A day, as the kernel's relatime; less a little for its coarse clock. */
 #define ATIME_KEEPS_S	(24 * 60 * 60 - 1)

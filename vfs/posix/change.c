@@ -12,8 +12,6 @@
 #include "vfs/posix/attr.h"
 #include "vfs/posix/change.h"
 
-#include <errno.h>
-
 #define COUNTS_BITS	12
 
 /* Changes of files by several processors don't pull at one line. */

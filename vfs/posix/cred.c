@@ -21,7 +21,6 @@
 #include <linux/capability.h>
 #include <linux/securebits.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/fsuid.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>

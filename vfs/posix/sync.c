@@ -11,12 +11,10 @@
 #include <fcntl.h>
 #include <linux/btrfs.h>
 #include <linux/fs.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/statvfs.h>
 #include <sys/xattr.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "lib/log.h"

@@ -15,7 +15,6 @@
  */
 #include "transport/fabric/verbs/internal.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <string.h>

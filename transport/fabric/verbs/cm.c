@@ -10,14 +10,12 @@
  */
 #include "transport/fabric/verbs/internal.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "lib/log.h"
 #include "lib/stats.h"
-#include "lib/util.h"
 
 STAT(verbs_cm_events, "connection manager events");
 

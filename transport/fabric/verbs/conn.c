@@ -12,7 +12,6 @@
  */
 #include "transport/fabric/verbs/internal.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -20,7 +19,6 @@
 #include "lib/clock.h"
 #include "lib/log.h"
 #include "lib/stats.h"
-#include "lib/util.h"
 #include "transport/addr.h"
 
 #define HANDSHAKE_MS	60000

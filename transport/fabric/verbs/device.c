@@ -13,7 +13,6 @@
  */
 #include "transport/fabric/verbs/internal.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <stdio.h>
@@ -23,7 +22,6 @@
 
 #include "lib/log.h"
 #include "lib/stats.h"
-#include "lib/util.h"
 #include "transport/addr.h"
 
 /* A larger limit would only cost memory: no connection asks for as much. */

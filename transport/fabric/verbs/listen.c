@@ -11,14 +11,12 @@
  */
 #include "transport/fabric/verbs/internal.h"
 
-#include <errno.h>
 #include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "lib/log.h"
 #include "lib/stats.h"
-#include "lib/util.h"
 #include "transport/addr.h"
 
 /* Requests that can wait for us in the kernel; it refuses more. */

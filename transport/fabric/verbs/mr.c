@@ -2,13 +2,11 @@
 /* mr - memory registered with a device, in its domain or a connection's. */
 #include "transport/fabric/verbs/internal.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "lib/log.h"
 #include "lib/stats.h"
-#include "lib/util.h"
 
 STAT(verbs_stuck_mrs, "memory registrations that devices failed to end");
 

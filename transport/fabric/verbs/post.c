@@ -14,9 +14,6 @@
  */
 #include "transport/fabric/verbs/ring.h"
 
-#include <errno.h>
-#include <stdlib.h>
-
 #include "lib/log.h"
 #include "lib/stats.h"
 #include "lib/util.h"

@@ -16,10 +16,7 @@
  */
 #include "transport/fabric/verbs/ring.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "lib/log.h"
 #include "lib/stats.h"

@@ -18,9 +18,7 @@ static bool get_config_req(struct xdr_in *x, void *args)
 {
 	struct rpcrdma_limits *l = args;
 
-	l->call = xdr_get_u32(x);
-	l->reply = xdr_get_u32(x);
-	l->reads = xdr_get_u32(x);
+	xdr_get_three(x, &l->call, &l->reply, &l->reads);
 	return xdr_ok(x);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * rdma_config - the Connection Configuration Protocol of RPC-over-RDMA
- * (RFC 5666 section 6): program 100417, version 1.
+ * (RFC 5666 section 6).
  *
  * A client tells the limits of its end of a connection and learns ours.  The
  * transport keeps to them: rpcrdma_configure().
@@ -9,11 +9,6 @@
 #pragma once
 
 #include "rpc/program.h"
-
-#define RDMA_CONFIG_PROGRAM	100417u
-#define RDMA_CONFIG_VERSION	1u
-
-enum { CONF_RDMA = 1 };
 
 /* For any number of servers; there is nothing to free. */
 extern struct rpc_program rdma_config_program;

@@ -51,14 +51,9 @@ static void get_sattr(struct xdr_in *x, struct vfs_setattr *set)
 				 VFS_SET_MTIME_NOW);
 }
 
-static struct xdr_view get_fh_view(struct xdr_in *x)
-{
-	return xdr_get_opaque(x, NFS3_FHSIZE);
-}
-
 static void get_where(struct xdr_in *x, struct nfs3_dirop_args *where)
 {
-	where->fh = get_fh_view(x);
+	where->fh = xdr_get_opaque(x, NFS3_FHSIZE);
 	where->name = xdr_get_opaque(x, NFS3_STRING_MAX);
 }
 
@@ -71,7 +66,7 @@ bool nfs3_get_fh(struct xdr_in *x, void *args)
 {
 	struct nfs3_fh_args *a = args;
 
-	a->fh = get_fh_view(x);
+	a->fh = xdr_get_opaque(x, NFS3_FHSIZE);
 	return xdr_ok(x);
 }
 
@@ -85,7 +80,7 @@ bool nfs3_get_setattr(struct xdr_in *x, void *args)
 {
 	struct nfs3_setattr_args *a = args;
 
-	a->fh = get_fh_view(x);
+	a->fh = xdr_get_opaque(x, NFS3_FHSIZE);
 	get_sattr(x, &a->attr);
 	a->attr.guarded = xdr_get_bool(x);
 	if (a->attr.guarded)
@@ -97,7 +92,7 @@ bool nfs3_get_access(struct xdr_in *x, void *args)
 {
 	struct nfs3_access_args *a = args;
 
-	a->fh = get_fh_view(x);
+	a->fh = xdr_get_opaque(x, NFS3_FHSIZE);
 	a->access = xdr_get_u32(x);
 	return xdr_ok(x);
 }
@@ -106,7 +101,7 @@ bool nfs3_get_read(struct xdr_in *x, void *args)
 {
 	struct nfs3_read_args *a = args;
 
-	a->fh = get_fh_view(x);
+	a->fh = xdr_get_opaque(x, NFS3_FHSIZE);
 	a->offset = xdr_get_u64(x);
 	a->count = xdr_get_u32(x);
 	return xdr_ok(x);
@@ -116,7 +111,7 @@ bool nfs3_get_write(struct xdr_in *x, void *args)
 {
 	struct nfs3_write_args *a = args;
 
-	a->fh = get_fh_view(x);
+	a->fh = xdr_get_opaque(x, NFS3_FHSIZE);
 	a->offset = xdr_get_u64(x);
 	a->count = xdr_get_u32(x);
 	a->stable = xdr_get_count(x, VFS_FILE_SYNC);
@@ -213,14 +208,14 @@ bool nfs3_get_link(struct xdr_in *x, void *args)
 {
 	struct nfs3_link_args *a = args;
 
-	a->fh = get_fh_view(x);
+	a->fh = xdr_get_opaque(x, NFS3_FHSIZE);
 	get_where(x, &a->link);
 	return xdr_ok(x);
 }
 
 static void get_dir(struct xdr_in *x, struct nfs3_readdir_args *a)
 {
-	a->fh = get_fh_view(x);
+	a->fh = xdr_get_opaque(x, NFS3_FHSIZE);
 	a->cookie = xdr_get_u64(x);
 	a->verf = xdr_get_u64(x);
 }
@@ -249,7 +244,7 @@ bool nfs3_get_commit(struct xdr_in *x, void *args)
 {
 	struct nfs3_commit_args *a = args;
 
-	a->fh = get_fh_view(x);
+	a->fh = xdr_get_opaque(x, NFS3_FHSIZE);
 	a->offset = xdr_get_u64(x);
 	a->count = xdr_get_u32(x);
 	return xdr_ok(x);

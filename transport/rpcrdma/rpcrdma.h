@@ -71,6 +71,12 @@ int rpcrdma_listen(const struct fabric *fabric, const struct xprt_env *env,
 		   const struct rpcrdma_options *options,
 		   struct xprt_listener **out);
 
+/* The Connection Configuration Protocol (RFC 5666 section 6). */
+#define RDMA_CONFIG_PROGRAM	100417u
+#define RDMA_CONFIG_VERSION	1u
+
+enum { CONF_RDMA = 1 };
+
 /* One side's limits of a connection (RFC 5666 section 6.2). */
 struct rpcrdma_limits {
 	uint32_t call;		/* bytes of the longest Send with a call, */

@@ -62,6 +62,9 @@ struct rpc_guard {
 	 */
 	int (*unwrap)(struct rpc_call *call, struct xdr_in *x,
 		      struct xdr_seg segs[MSG_MAX_SEGS]);
+	/* NULL, or returns the share of the workers where unwrap() is called,
+	 * because the call is long; NULL: the poller calls it. */
+	struct work_class *(*unwrap_on)(struct rpc_call *call);
 	/* Puts the verifier of an accepted reply: flavor and body.  @x->bad: it
 	 * can't be signed, and the call is denied instead, with
 	 * RPC_GSS_CTXPROBLEM (RFC 2203 section 5.3.3.4.1). */

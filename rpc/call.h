@@ -88,6 +88,7 @@ struct rpc_call_priv {
 	uint32_t	   tail[RPC_MAX_TAIL];
 	bool		   body_ddp;
 	bool		   body_piped;
+	bool		   opened;	/* a worker opened its arguments */
 	bool		   tapped;	/* a tap took it: these are valid */
 	uint32_t	   taps[RPC_TAPS];	/* number of the tap, or 0 */
 	struct rpc_times   times;

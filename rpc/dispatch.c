@@ -73,6 +73,21 @@ static bool dispatch_order(struct rpc_slot *slot)
 	return false;
 }
 
+/* The call came too late, and its connection ends. */
+static void refuse_late(struct rpc_slot *slot)
+{
+	struct xprt *x = slot->call.msg->xprt;
+
+	if (!slot->priv.opened) {
+		rpc_reply_reject(slot);
+		return;
+	}
+	/* Only the poller may reject. */
+	if (x->ops->end)
+		x->ops->end(x);
+	rpc_reply_none(slot);
+}
+
 /* Looks the call up in the cache.  False: the call is over. */
 static bool dispatch_admit(struct rpc_slot *slot, const struct xdr_in *args)
 {
@@ -112,7 +127,7 @@ static bool dispatch_admit(struct rpc_slot *slot, const struct xdr_in *args)
 	case DRC_DROP:
 		PROBE(duplicate, m, x, xid, "refused");
 		slot->priv.in_drc = false;
-		rpc_reply_reject(slot);
+		refuse_late(slot);
 		return false;
 	case DRC_REPLAY:
 		PROBE(duplicate, m, x, xid, "answered");
@@ -294,6 +309,46 @@ static void dispatch_start(struct rpc_slot *slot, const struct rpc_header *h,
 	rpc_call_run(slot);
 }
 
+/* On a worker, for a long call whose guard has to look at its arguments: it
+ * goes on as on a poller. */
+static void open_late(struct work_item *item)
+{
+	struct rpc_slot *slot = container_of(item, struct rpc_slot, priv.work);
+	bool before = thread_must_not_wait;
+	struct xdr_seg bare[MSG_MAX_SEGS];
+	struct msg *m = slot->call.msg;
+	struct rpc_header h;
+	struct xdr_in x;
+
+	item->is_job = false;
+	slot->priv.opened = true;
+	xdr_in_init_segs(&x, m->call, m->ncall);
+	rpc_header_decode(&x, &h);
+	thread_must_not_wait = true;
+	if (take_guarded(&slot->call, &x, bare))
+		dispatch_start(slot, &h, &x);
+	else
+		refuse_args(slot);
+	thread_must_not_wait = before;
+}
+
+/* True: a worker opens the call, or has done so. */
+static bool give_to_opener(struct rpc_slot *slot)
+{
+	struct rpc_call *call = &slot->call;
+	const struct rpc_guard *g = call->guard;
+	struct work_class *class = g->unwrap_on ? g->unwrap_on(call) : NULL;
+
+	if (!class)
+		return false;
+	slot->priv.work.run = open_late;
+	/* Its arguments aren't known: it can't be sent back while it waits. */
+	slot->priv.work.is_job = true;
+	slot->priv.work.client = work_client(rpc_call_peer(call));
+	work_submit(class, &slot->priv.work);
+	return true;
+}
+
 static void init_call(struct rpc_server *server, struct msg *m,
 		      struct rpc_slot *slot)
 {
@@ -317,6 +372,7 @@ static void init_call(struct rpc_server *server, struct msg *m,
 	priv->in_drc = false;
 	priv->wait = RPC_WAIT_NONE;
 	priv->tapped = false;
+	priv->opened = false;
 	priv->limited.limit = NULL;
 	priv->turn.state = RPC_TURN_NONE;
 	priv->body = NULL;
@@ -362,10 +418,13 @@ void rpc_dispatch(struct xprt_sink *sink, struct msg *m)
 		refuse_proc(slot, stat);
 		return;
 	}
-	if (unlikely(slot->call.guard) &&
-	    !take_guarded(&slot->call, &x, bare)) {
-		refuse_args(slot);
-		return;
+	if (unlikely(slot->call.guard)) {
+		if (give_to_opener(slot))
+			return;
+		if (!take_guarded(&slot->call, &x, bare)) {
+			refuse_args(slot);
+			return;
+		}
 	}
 	dispatch_start(slot, &h, &x);
 }

@@ -37,7 +37,8 @@ enum rpc_auth_stat {
 	RPC_AUTH_BADVERF = 3,
 	RPC_AUTH_REJECTEDVERF = 4,
 	RPC_AUTH_TOOWEAK = 5,
-	RPC_GSS_CTXPROBLEM = 14,	/* RFC 2203 section 5.3.3.3 */
+	RPC_GSS_CREDPROBLEM = 13,	/* RFC 2203 section 5.3.3.3 */
+	RPC_GSS_CTXPROBLEM = 14,
 	RPC_AUTH_DROP = -1,		/* not on the wire: no reply at all */
 };
 

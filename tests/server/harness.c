@@ -86,6 +86,9 @@ static void start_programs(struct harness *h, const struct harness_config *c)
 	struct nlm_config lc = c->nlm;
 
 	must(rpc_server_create(&sc, &h->server), "rpc server");
+	h->gss = c->gss;
+	if (h->gss)
+		must(rpc_gss_start(h->gss, h->server), "gss");
 	h->names = work_class_create(h->server, "names", 1);
 	if (!h->names)
 		fail("names", "no memory");
@@ -267,6 +270,8 @@ void harness_stop(struct harness *h)
 	pthread_join(thread, NULL);
 	rpc_client_destroy(h->client);
 	work_class_destroy(h->names);
+	if (h->gss)
+		rpc_gss_stop(h->gss);
 	rpc_server_destroy(h->server);
 	nlm_destroy(h->nlm);
 	nfs3_destroy(h->nfs);

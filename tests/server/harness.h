@@ -21,6 +21,7 @@
 #include "nfs3/nfs3.h"
 #include "nlm/nlm.h"
 #include "rpc/client.h"
+#include "rpc/gss.h"
 #include "rpc/rpc.h"
 #include "transport/fabric/fabric.h"
 #include "transport/xprt.h"
@@ -41,6 +42,8 @@ struct harness_config {
 	unsigned	      resp_depth;	/* doors: Reads that the loop
 						 * fabric answers */
 	const struct rpc_flavor *const *flavors;	/* rpc_flavors */
+	struct rpc_gss	     *gss;	/* to start and stop; it is one of the
+					 * flavors */
 	struct nfs3_config    nfs3;	/* its exports are set here */
 	struct nlm_config     nlm;	/* the same */
 	uint16_t	      rpcbind_port;	/* of clients: 111 */
@@ -52,6 +55,7 @@ struct harness {
 	struct pool		*pool;
 	struct export_table	*exports;
 	struct rpc_server	*server;
+	struct rpc_gss		*gss;	/* or NULL */
 	struct rpc_program	*nfs;
 	struct rpc_program	*acl;
 	struct rpc_program	*mount;

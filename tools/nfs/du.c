@@ -19,6 +19,7 @@ struct du {
 	uint64_t used[LEVELS];		/* on the way, by depth + 1 */
 	void	*counted;		/* of tsearch(3) */
 	bool	 left_out;		/* there was no memory to count it */
+	bool	 files;			/* are shown as well */
 };
 
 static int counted_cmp(const void *a, const void *b)
@@ -71,6 +72,7 @@ static int add_up(struct walk *w, struct walk_at *at, enum walk_step step)
 {
 	struct du *d = (struct du *)w;
 	uint64_t *own = &d->used[at->depth + 1];
+	unsigned levels = w->t->o->levels;
 
 	if (step == WALK_ENTER) {
 		*own = at->attr.attr.used;
@@ -79,7 +81,9 @@ static int add_up(struct walk *w, struct walk_at *at, enum walk_step step)
 	if (step == WALK_FILE)
 		*own = count_once(d, &at->attr);
 	d->used[at->depth] += *own;
-	if (at->depth == 0 || (step == WALK_LEAVE && !w->t->o->summary))
+	if (at->depth == 0 || ((step == WALK_LEAVE || d->files) &&
+			       !w->t->o->summary && (levels == 0 ||
+						     at->depth < levels)))
 		put_used(d, at, *own);
 	return TOOL_OK;
 }
@@ -87,7 +91,7 @@ static int add_up(struct walk *w, struct walk_at *at, enum walk_step step)
 int tool_du(const char *url, const struct tool_options *given)
 {
 	struct tool_options o = *given;
-	struct du d = { .w.visit = add_up };
+	struct du d = { .w.visit = add_up, .files = given->all };
 	struct tool_object obj;
 	struct tool t;
 	int err;

@@ -53,6 +53,7 @@ static const struct option options[] = {
 	{ "name", required_argument, NULL, OPT_NAME },
 	{ "type", required_argument, NULL, OPT_TYPE },
 	{ "maxdepth", required_argument, NULL, OPT_MAXDEPTH },
+	{ "max-depth", required_argument, NULL, OPT_MAXDEPTH },
 	{ "mindepth", required_argument, NULL, OPT_MINDEPTH },
 	{ "json", no_argument, NULL, OPT_JSON },
 	{ "write", no_argument, NULL, OPT_WRITE },
@@ -95,9 +96,9 @@ static int put_command(int n, char *const args[], const struct tool_options *o)
  * A command has a function for each of its URLs, or for all arguments.  Some
  * letters of options mean what its letters say (R, -r is recursive; M, -p makes
  * parents; K, -p keeps modes and times; H, -h is human-readable; D, -d is the
- * directory itself); without them they are --retries, --progress, --help and
- * --depth.  With J it prints JSON, with F it has -f, with L -s is symbolic,
- * and with S it is a summary.
+ * directory itself; X, -d is --max-depth); without them they are --retries,
+ * --progress, --help and --depth.  With J it prints JSON, with F it has -f,
+ * with L -s is symbolic, and with S it is a summary.
  */
 static const struct command {
 	const char *name;
@@ -119,7 +120,7 @@ static const struct command {
 	{ "chmod", 2, MANY, NULL, "", tool_chmod },
 	{ "mv", 2, MANY, NULL, "F", tool_mv },
 	{ "ln", 2, MANY, NULL, "L", tool_ln },
-	{ "du", 1, 1, tool_du, "HS", NULL },
+	{ "du", 1, 1, tool_du, "HSX", NULL },
 	{ "rm", 1, MANY, tool_rm, "RF", NULL },
 	{ "mount-check", 1, 1, tool_mount_check, "", NULL },
 	{ "doctor", 1, 1, tool_doctor, "J", NULL },
@@ -337,7 +338,8 @@ static int own_meaning(const struct command *c, int option)
 	if (option == 'h')
 		return strchr(letters, 'H') ? OPT_HUMAN : OPT_HELP;
 	if (option == 'd')
-		return strchr(letters, 'D') ? OPT_DIRECTORY : OPT_DEPTH;
+		return strchr(letters, 'D') ? OPT_DIRECTORY :
+		       strchr(letters, 'X') ? OPT_MAXDEPTH : OPT_DEPTH;
 	if (option == 's')
 		return strchr(letters, 'S') ? OPT_SUMMARY : OPT_SYMBOLIC;
 	return option;

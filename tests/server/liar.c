@@ -162,7 +162,7 @@ static void answer_nfs(const struct liar *l, uint32_t procedure,
 {
 	const struct liar_name *n;
 	struct xdr_view v;
-	uint32_t object;
+	uint32_t object, count;
 
 	xdr_get_u32(in);
 	object = xdr_get_u32(in);
@@ -198,11 +198,13 @@ static void answer_nfs(const struct liar *l, uint32_t procedure,
 		put_post_attr(x, object, LNK);
 		xdr_put_string(x, n->target);
 		return;
-	case 6:
-		put_post_attr(x, object, REG);
-		xdr_put_u32(x, DATA);
-		xdr_put_bool(x, true);
-		xdr_put_opaque(x, "lie\n", DATA);
+	case 6:			/* another size is another file */
+		put_post_attr(x, object, l->changes ? DIR : REG);
+		xdr_get_u64(in);
+		count = MIN(xdr_get_u32(in), (uint32_t)DATA);
+		xdr_put_u32(x, count);
+		xdr_put_bool(x, count == DATA);
+		xdr_put_opaque(x, "lie\n", count);
 		return;
 	case 17:
 		list(l, object, xdr_get_u64(in), x);
@@ -215,10 +217,12 @@ static void answer_nfs(const struct liar *l, uint32_t procedure,
 static void answer_mount(const struct liar *l, uint32_t procedure,
 			 struct xdr_out *x)
 {
+	const uint8_t handle[4] = { 0, 0, 0, l->mounted };
+
 	if (procedure == 1) {
 		mount_put_mnt3(x, &(struct mount_result){
 			.status = l->mount_status,
-			.fh = { (const uint8_t *)"\0\0\0\0", 4 } });
+			.fh = { handle, 4 } });
 	} else if (procedure == 5) {
 		if (l->exported) {
 			mount_put_item(x, l->exported, strlen(l->exported));

@@ -30,6 +30,7 @@ struct liar {
 	const struct liar_name *names;
 	unsigned	nnames;
 	uint32_t	mount_status;	/* of MNT */
+	uint8_t		mounted;	/* the object of every path */
 	const char     *exported;	/* all that EXPORT has, or NULL */
 	uint32_t	only_program;	/* others are not there; 0: all are */
 	uint32_t	only_version;	/* others are a mismatch; 0: 3 */
@@ -37,6 +38,7 @@ struct liar {
 	bool		stops;		/* no listing ends: nothing follows, */
 	bool		circles;	/* or name by name all comes again */
 	uint32_t	refused;	/* procedure of NFS: with ACCES */
+	bool		changes;	/* a file, each time it is read */
 	bool		makes;		/* takes all changes for done */
 	bool		mute;		/* takes calls, and answers none */
 	uint32_t	mute_procedure;	/* of NFS: of this alone; 0: of none */

@@ -101,7 +101,7 @@ TEST_LOOP(attributes_and_names_are_listed_as_json, 0, WAYS)
 	ck_assert_int_eq(stat(path(export, "a"), &st), 0);
 	ck_assert_msg(TOOL("ls", "--json", url("")) == 0, "%s", err);
 	for (const char *p = out; *p; p++)
-		ck_assert(*p == '\n' || (*p >= ' ' && *p < 0x7f));
+		ck_assert(*p == '\n' || (*p >= ' ' && *p <= 0x7f));
 	read_lines();
 	ck_assert_uint_eq(nlines, 5);
 	check_file(line_of("name", "a"), &st);

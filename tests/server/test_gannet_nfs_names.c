@@ -113,6 +113,10 @@ TEST(a_move_that_cannot_be_leaves_everything)
 	ck_assert_int_eq(TOOL("mv", url("a"), url("b"), url("x")), 1);
 	ck_assert_int_eq(TOOL("mv", url("a"), url("dir"), url("b")), 1);
 	has(err, "NFS3ERR_NOTDIR");
+	/* A directory does not go into itself: both are named. */
+	ck_assert_int_eq(TOOL("mv", url("dir"), url("dir/x")), 1);
+	has(err, url("dir"));
+	has(err, url("dir/x"));
 	ck_assert_int_eq(TOOL("mv", url("a"), "192.0.2.1:/x"), 2);
 	has(err, "not on the server of");
 	ck_assert_int_eq(TOOL("mv", url("a"), "local"), 2);
@@ -218,6 +222,13 @@ TEST_LOOP(du_adds_up_a_tree_and_counts_a_file_once, 0, WAYS)
 	ck_assert_int_eq(TOOL("du", "-s", url("")), 0);
 	snprintf(line, sizeof(line), "%llu\t%s\n", (whole + 1) / 2, export);
 	ck_assert_str_eq(out, line);
+	/* Deeper directories count, and have no line. */
+	ck_assert_int_eq(TOOL("du", "-d", "0", url("")), 0);
+	ck_assert_str_eq(out, line);
+	ck_assert_int_eq(TOOL("du", "-a", "--max-depth", "1", url("")), 0);
+	has(out, "/a\n");
+	has(out, "/dir\n");
+	ck_assert_ptr_null(strstr(out, "/dir/"));
 	ck_assert_int_eq(TOOL("du", "-h", url("dir/big")), 0);
 	has(out, "K\t");
 	stop();

@@ -319,6 +319,54 @@ static const struct liar_name hidden[] = {
 	{ 0, ".c", 0, 3, 1, NULL },
 };
 
+static const struct liar_name one_link[] = {
+	{ 0, "a", 0, 1, 1, NULL },
+	{ 0, "link", 0, 2, 5, "to" },
+	{ 0, "z", 0, 3, 1, NULL },
+};
+
+/* It answers no READLINK, and nothing that comes behind. */
+TEST(a_server_lost_after_the_listing_is_an_error)
+{
+	struct liar l = { .names = one_link, .nnames = ARRAY_SIZE(one_link),
+			  .mute_procedure = 5 };
+	char at[64];
+
+	liar_start(&l);
+	snprintf(at, sizeof(at), "tcp://127.0.0.1:%u/e", l.port);
+	start(WAY_TCP);
+	ck_assert_int_eq(TOOL("ls", "-l", "--retries", "1", "--timeout", "1",
+			      at), 3);
+	ck_assert_msg(strstr(err, "link: "), "%s", err);
+	ck_assert_int_eq(TOOL("ls", "--json", "--retries", "1", "--timeout",
+			      "1", at), 3);
+	ck_assert_msg(strstr(err, "link: "), "%s", err);
+	liar_stop(&l);
+	stop();
+}
+
+TEST(a_source_that_changes_is_reported_by_get_and_cat)
+{
+	struct liar l = { .names = one_link, .nnames = 1, .mounted = 1,
+			  .changes = true };
+	char at[64];
+
+	liar_start(&l);
+	snprintf(at, sizeof(at), "tcp://127.0.0.1:%u/e/a", l.port);
+	start(WAY_TCP);
+	ck_assert_int_eq(TOOL("cat", at), 1);
+	ck_assert_str_eq(out, "lie\n");
+	ck_assert_msg(strstr(err, "a: it changed while it was copied"), "%s",
+		      err);
+	ck_assert_int_eq(TOOL("get", at, path(d.dir, "a")), 1);
+	ck_assert_msg(strstr(err, "a: it changed while it was copied"), "%s",
+		      err);
+	l.changes = false;
+	ck_assert_int_eq(TOOL("get", at, path(d.dir, "a")), 0);
+	liar_stop(&l);
+	stop();
+}
+
 TEST(a_listing_without_an_end_is_an_error)
 {
 	struct liar l = { .names = hidden, .nnames = ARRAY_SIZE(hidden),

@@ -267,8 +267,8 @@ static bool link_is_sent(struct tool *t, const struct nfs3_fh *dir,
 
 	if (!t->o->resume || tool_lookup(t, dir, name, &at) != TOOL_OK)
 		return false;
-	len = tool_read_link(t, &at.attr, &at.fh, text);
-	return len == strlen(target) && memcmp(text, target, len) == 0;
+	return tool_read_link(t, &at.attr, &at.fh, text, &len) == 0 &&
+	       len == strlen(target) && memcmp(text, target, len) == 0;
 }
 
 static int send_link(struct tool *t, const struct here *h,

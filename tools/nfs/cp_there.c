@@ -45,7 +45,8 @@ int there_place(struct tool *t, const struct tool_object *made,
 			      .name = made->name, .into = made->parent,
 			      .target = name };
 
-	return tool_give_name(t, &op, made);
+	return tool_give_name(t, &op, made) ? TOOL_OK :
+	       tool_complain(t->text, op.err, op.status);
 }
 
 /* Another copy of the same source can have a part of that name by now. */

@@ -114,8 +114,8 @@ void listing_free(struct listing *l)
 	free(l->e);
 }
 
-void tool_look_up(struct tool *t, const struct nfs3_fh *dir,
-		  struct nfsc_entry *e)
+int tool_look_up(struct tool *t, const struct nfs3_fh *dir,
+		 struct nfsc_entry *e)
 {
 	struct nfsc_op op = { .kind = NFS_OP_LOOKUP, .fh = *dir,
 			      .name = e->name };
@@ -123,18 +123,25 @@ void tool_look_up(struct tool *t, const struct nfs3_fh *dir,
 	if ((e->attr.has && e->fh.len > 0) || strlen(e->name) != e->len ||
 	    strchr(e->name, '/') || session_do(t->s, &op) < 0 ||
 	    op.status != 0)
-		return;
+		return op.err;
 	e->fh = op.obj;
 	if (op.attr.has)
 		e->attr = op.attr;
+	return 0;
 }
 
-size_t tool_read_link(struct tool *t, const struct nfs3_attr *attr,
-		      const struct nfs3_fh *fh, char target[NFS_PATH_MAX])
+int tool_read_link(struct tool *t, const struct nfs3_attr *attr,
+		   const struct nfs3_fh *fh, char target[NFS_PATH_MAX],
+		   size_t *len)
 {
 	struct nfsc_op op = { .kind = NFS_OP_READLINK, .fh = *fh,
-			     .data = target, .count = NFS_PATH_MAX };
+			      .data = target, .count = NFS_PATH_MAX };
 
-	return attr->has && attr->attr.type == VFS_LNK && fh->len > 0 &&
-	       session_do(t->s, &op) == 0 && op.status == 0 ? op.got : 0;
+	*len = 0;
+	if (!attr->has || attr->attr.type != VFS_LNK || fh->len == 0 ||
+	    session_do(t->s, &op) < 0)
+		return op.err;
+	if (op.status == 0)
+		*len = op.got;
+	return 0;
 }

@@ -6,6 +6,8 @@
  * has control characters above U+007F, its string is for the eye, and its
  * base64 is the name.
  */
+#include <jansson.h>
+#include <sodium.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -13,86 +15,59 @@
 #include "tools/nfs/tool.h"
 #include "lib/util.h"
 
+enum { BASE64 = sodium_base64_VARIANT_ORIGINAL };
+
 static const char *const types[] = {
 	NULL, "file", "directory", "block", "character", "link", "socket",
 	"fifo",
 };
 
-/* The character at @s, which has @n bytes: 2 to 4 of UTF-8. */
-static uint32_t code_point(const uint8_t *s, size_t n)
-{
-	uint32_t c = s[0] & (0x7fu >> n);
-
-	for (size_t i = 1; i < n; i++)
-		c = c << 6 | (s[i] & 0x3f);
-	return c;
-}
-
-static void put_unicode(FILE *f, uint32_t c)
-{
-	if (c > 0xffff) {
-		c -= 0x10000;
-		fprintf(f, "\\u%04x", 0xd800 | c >> 10);
-		c = 0xdc00 | (c & 0x3ff);
-	}
-	fprintf(f, "\\u%04x", c);
-}
-
-/* False: it is not UTF-8, and has U+FFFD where it is not. */
-static bool put_string(FILE *f, const char *text, size_t len)
+/* U+FFFD stands for each byte that is no text; *@good says that there is none.
+ * NULL: there is no memory. */
+static json_t *shown_text(const char *text, size_t len, bool *good)
 {
 	const uint8_t *s = (const uint8_t *)text;
-	bool good = true;
+	char *shown = malloc(3 * len + 1);
+	size_t at = 0;
+	json_t *j;
 
-	putc('"', f);
-	for (size_t i = 0, n; i < len; i += n) {
+	*good = true;
+	for (size_t i = 0, n; shown && i < len; i += n) {
 		n = s[i] < 0x80 ? 1 : text_utf8_len(s + i, len - i);
-		if (n == 0) {
-			put_unicode(f, 0xfffd);
-			good = false;
-			n = 1;
-		} else if (n > 1) {
-			put_unicode(f, code_point(s + i, n));
-		} else if (s[i] < ' ' || s[i] == 0x7f) {
-			put_unicode(f, s[i]);
-		} else {
-			if (s[i] == '"' || s[i] == '\\')
-				putc('\\', f);
-			putc(s[i], f);
-		}
+		memcpy(shown + at, n ? text + i : "\357\277\275", n ? n : 3);
+		at += n ? n : 3;
+		*good = *good && n > 0;
+		n = MAX(n, (size_t)1);
 	}
-	putc('"', f);
-	return good;
+	j = shown ? json_stringn_nocheck(shown, at) : NULL;
+	free(shown);
+	return j;
 }
 
-static void put_base64(FILE *f, const char *text, size_t len)
+static void put_in_text(json_t *o, const char *key, const char *text,
+			size_t len)
 {
-	static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-		"abcdefghijklmnopqrstuvwxyz0123456789+/";
-	const uint8_t *s = (const uint8_t *)text;
+	char more[24], *base64;
+	bool good;
 
-	for (size_t i = 0; i < len; i += 3) {
-		size_t n = MIN(len - i, (size_t)3);
-		uint32_t w = (uint32_t)s[i] << 16;
-
-		w |= n > 1 ? (uint32_t)s[i + 1] << 8 : 0;
-		w |= n > 2 ? s[i + 2] : 0;
-		for (size_t k = 0; k < 4; k++)
-			putc(k <= n ? digits[w >> (18 - 6 * k) & 63] : '=', f);
-	}
-}
-
-static void put_text(FILE *f, const char *key, const char *text, size_t len)
-{
-	fprintf(f, "\"%s\":", key);
-	if (put_string(f, text, len))
+	json_object_set_new(o, key, shown_text(text, len, &good));
+	base64 = good ? NULL : malloc(sodium_base64_encoded_len(len, BASE64));
+	if (!base64)
 		return;
-	fprintf(f, ",\"%s_base64\":\"", key);
-	put_base64(f, text, len);
-	putc('"', f);
+	sodium_bin2base64(base64, sodium_base64_encoded_len(len, BASE64),
+			  (const uint8_t *)text, len, BASE64);
+	snprintf(more, sizeof(more), "%s_base64", key);
+	json_object_set_new(o, more, json_string(base64));
+	free(base64);
 }
 
-static void put_time(FILE *f, const char *key, const struct timespec *t)
+/* JSON has numbers of any size, its library none above INT64_MAX. */
+static json_t *number(uint64_t n)
+{
+	return json_integer((json_int_t)MIN(n, (uint64_t)INT64_MAX));
+}
+
+static json_t *time_of(const struct timespec *t)
 {
 	time_t secs = t->tv_sec;
 	char text[24];
@@ -100,11 +75,11 @@ static void put_time(FILE *f, const char *key, const struct timespec *t)
 
 	gmtime_r(&secs, &tm);
 	strftime(text, sizeof(text), "%FT%T", &tm);
-	fprintf(f, ",\"%s\":\"%s.%09uZ\"", key, text,
-		(unsigned)(t->tv_nsec % 1000000000));
+	return json_sprintf("%s.%09uZ", text,
+			    (unsigned)(t->tv_nsec % 1000000000));
 }
 
-static void put_attributes(FILE *f, const struct nfs3_attr *attr)
+static void put_in_attr(json_t *o, const struct nfs3_attr *attr)
 {
 	const struct vfs_attr *a = &attr->attr;
 	const char *type = a->type < ARRAY_SIZE(types) ? types[a->type] : NULL;
@@ -112,19 +87,23 @@ static void put_attributes(FILE *f, const struct nfs3_attr *attr)
 	if (!attr->has)
 		return;
 	if (type)
-		fprintf(f, ",\"type\":\"%s\"", type);
-	fprintf(f, ",\"mode\":\"%04o\",\"links\":%u,\"uid\":%u,\"gid\":%u,"
-		"\"size\":%llu,\"used\":%llu", a->mode & 07777, a->nlink,
-		a->uid, a->gid, (unsigned long long)a->size,
-		(unsigned long long)a->used);
+		json_object_set_new(o, "type", json_string(type));
+	json_object_set_new(o, "mode", json_sprintf("%04o", a->mode & 07777));
+	json_object_set_new(o, "links", number(a->nlink));
+	json_object_set_new(o, "uid", number(a->uid));
+	json_object_set_new(o, "gid", number(a->gid));
+	json_object_set_new(o, "size", number(a->size));
+	json_object_set_new(o, "used", number(a->used));
 	if (a->type == VFS_CHR || a->type == VFS_BLK)
-		fprintf(f, ",\"device\":[%u,%u]", a->rdev_major,
-			a->rdev_minor);
-	fprintf(f, ",\"fsid\":\"%llx\",\"fileid\":\"%llu\"",
-		(unsigned long long)attr->fsid, (unsigned long long)a->fileid);
-	put_time(f, "atime", &a->atime);
-	put_time(f, "mtime", &a->mtime);
-	put_time(f, "ctime", &a->ctime);
+		json_object_set_new(o, "device", json_pack("[oo]",
+			number(a->rdev_major), number(a->rdev_minor)));
+	json_object_set_new(o, "fsid", json_sprintf("%llx",
+		(unsigned long long)attr->fsid));
+	json_object_set_new(o, "fileid", json_sprintf("%llu",
+		(unsigned long long)a->fileid));
+	json_object_set_new(o, "atime", time_of(&a->atime));
+	json_object_set_new(o, "mtime", time_of(&a->mtime));
+	json_object_set_new(o, "ctime", time_of(&a->ctime));
 }
 
 /* The names from the top of the walk, as they are. */
@@ -138,7 +117,7 @@ static void put_path(FILE *f, const struct walk_at *at)
 	fwrite(at->name, 1, at->len, f);
 }
 
-static int put_whole_path(FILE *f, const struct walk_at *at)
+static void put_in_path(json_t *o, const struct walk_at *at)
 {
 	char *text = NULL;
 	size_t len = 0;
@@ -148,47 +127,50 @@ static int put_whole_path(FILE *f, const struct walk_at *at)
 		put_path(mem, at);
 		fclose(mem);
 	}
-	if (!text)
-		return TOOL_FAILED;
-	put_text(f, "path", text, len);
-	putc(',', f);
+	if (text)
+		put_in_text(o, "path", text, len);
 	free(text);
-	return TOOL_OK;
+}
+
+static int end_object(FILE *f, json_t *o)
+{
+	int err = o ? json_dumpf(o, f, JSON_COMPACT | JSON_ENSURE_ASCII) : -1;
+
+	json_decref(o);
+	putc('\n', f);
+	return err < 0 ? TOOL_FAILED : TOOL_OK;
 }
 
 int json_put_object(struct tool *t, const struct json_object *o)
 {
-	char target[NFS_PATH_MAX];
-	FILE *f = t->o->out;
-	int err = TOOL_OK;
+	char target[NFS_PATH_MAX], handle[2 * sizeof(o->fh->data) + 1];
+	json_t *j = json_object();
 	size_t len;
+	int err;
 
-	putc('{', f);
 	if (o->path)
-		err = put_whole_path(f, o->path);
-	put_text(f, "name", o->name, o->len);
-	put_attributes(f, o->attr);
-	len = tool_read_link(t, o->attr, o->fh, target);
-	if (len > 0) {
-		putc(',', f);
-		put_text(f, "target", target, len);
-	}
+		put_in_path(j, o->path);
+	put_in_text(j, "name", o->name, o->len);
+	put_in_attr(j, o->attr);
+	err = tool_read_link(t, o->attr, o->fh, target, &len);
+	if (len > 0)
+		put_in_text(j, "target", target, len);
 	if (o->handle) {
-		fputs(",\"handle\":\"", f);
-		for (uint32_t i = 0; i < o->fh->len; i++)
-			fprintf(f, "%02x", o->fh->data[i]);
-		putc('"', f);
+		sodium_bin2hex(handle, sizeof(handle), o->fh->data, o->fh->len);
+		json_object_set_new(j, "handle", json_string(handle));
 	}
-	fputs("}\n", f);
-	return err;
+	if (err < 0) {
+		end_object(t->o->out, j);
+		return tool_complain(o->name, err, 0);
+	}
+	return end_object(t->o->out, j);
 }
 
-void json_put_space(FILE *f, const struct vfs_statfs *s)
+int json_put_space(FILE *f, const struct vfs_statfs *s)
 {
-	fprintf(f, "{\"size\":%llu,\"free\":%llu,\"available\":%llu,"
-		"\"files\":%llu,\"files_free\":%llu,"
-		"\"files_available\":%llu}\n",
-		(unsigned long long)s->tbytes, (unsigned long long)s->fbytes,
-		(unsigned long long)s->abytes, (unsigned long long)s->tfiles,
-		(unsigned long long)s->ffiles, (unsigned long long)s->afiles);
+	return end_object(f, json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}",
+		"size", number(s->tbytes), "free", number(s->fbytes),
+		"available", number(s->abytes), "files", number(s->tfiles),
+		"files_free", number(s->ffiles),
+		"files_available", number(s->afiles)));
 }

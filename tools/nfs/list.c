@@ -71,51 +71,57 @@ static void put_lengthy(FILE *f, const struct nfs3_attr *attr, bool human)
 	fprintf(f, "%12s %s ", size, when);
 }
 
-static void put_target(struct tool *t, const struct nfsc_entry *e)
+static int put_target(struct tool *t, const struct nfsc_entry *e)
 {
 	char target[NFS_PATH_MAX];
-	size_t len = tool_read_link(t, &e->attr, &e->fh, target);
+	size_t len;
+	int err = tool_read_link(t, &e->attr, &e->fh, target, &len);
 
-	if (len == 0)
-		return;
-	fputs(" -> ", t->o->out);
-	tool_put_bytes(t->o->out, target, len);
+	if (len > 0) {
+		fputs(" -> ", t->o->out);
+		tool_put_bytes(t->o->out, target, len);
+	}
+	return err;
 }
 
-static void print_entry(struct tool *t, const struct nfsc_entry *e)
+static int print_entry(struct tool *t, const struct nfsc_entry *e)
 {
-	if (t->o->json) {
-		json_put_object(t, &(struct json_object){
+	int err = 0;
+
+	if (t->o->json)
+		return json_put_object(t, &(struct json_object){
 			.name = e->name, .len = e->len, .attr = &e->attr,
 			.fh = &e->fh });
-		return;
-	}
 	if (t->o->lengthy)
 		put_lengthy(t->o->out, &e->attr, t->o->human);
 	tool_put_bytes(t->o->out, e->name, e->len);
 	if (t->o->lengthy)
-		put_target(t, e);
+		err = put_target(t, e);
 	fputc('\n', t->o->out);
+	return err < 0 ? tool_complain(e->name, err, 0) : TOOL_OK;
 }
 
 static int list_dir(struct tool *t, const struct tool_object *obj)
 {
 	struct listing l;
-	int err = tool_list(t, &obj->fh, t->text, &l);
+	int err, worst = tool_list(t, &obj->fh, t->text, &l);
 
-	for (size_t i = 0; i < l.n; i++) {
-		if (t->o->lengthy || t->o->json)
-			tool_look_up(t, &obj->fh, l.e[i]);
-		print_entry(t, l.e[i]);
+	for (size_t i = 0; i < l.n && worst != TOOL_UNREACHABLE; i++) {
+		err = t->o->lengthy || t->o->json ?
+			tool_look_up(t, &obj->fh, l.e[i]) : 0;
+		err = err < 0 ? tool_complain(l.e[i]->name, err, 0) :
+				print_entry(t, l.e[i]);
+		worst = MAX(worst, err);
 	}
 	listing_free(&l);
-	return err;
+	return worst;
 }
 
 static int list_one(struct tool *t, const struct tool_object *obj)
 {
 	size_t len = strlen(obj->name);
 	struct nfsc_entry *e = calloc(1, sizeof(*e) + len + 1);
+	int err;
 
 	if (!e)
 		return tool_complain(t->text, -ENOMEM, 0);
@@ -123,9 +129,9 @@ static int list_one(struct tool *t, const struct tool_object *obj)
 	e->fh = obj->fh;
 	e->len = (uint32_t)len;
 	memcpy(e->name, obj->name, len + 1);
-	print_entry(t, e);
+	err = print_entry(t, e);
 	free(e);
-	return TOOL_OK;
+	return err;
 }
 
 int tool_ls(const char *url, const struct tool_options *o)

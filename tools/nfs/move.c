@@ -56,8 +56,8 @@ static bool is_same_object(const struct tool_object *a,
 	       a->attr.attr.fileid == b->attr.attr.fileid;
 }
 
-int tool_give_name(struct tool *t, struct nfsc_op *op,
-		   const struct tool_object *from)
+bool tool_give_name(struct tool *t, struct nfsc_op *op,
+		    const struct tool_object *from)
 {
 	uint32_t done = op->kind == NFS_OP_LINK ? NFS_EXIST : NFS_NOENT;
 	struct tool_object now = { .fh.len = 0 };
@@ -65,10 +65,19 @@ int tool_give_name(struct tool *t, struct nfsc_op *op,
 	if (session_do(t->s, op) == 0 && op->status == done &&
 	    tool_lookup(t, &op->into, op->target, &now) == TOOL_OK &&
 	    is_same_object(&now, from))
-		return TOOL_OK;
-	if (op->err < 0 || op->status != 0)
-		return tool_complain(t->text, op->err, op->status);
-	return TOOL_OK;
+		return true;
+	return op->err == 0 && op->status == 0;
+}
+
+/* Either of the two can be the cause. */
+static int complain_both(const char *from, const char *to, int err,
+			 uint32_t status)
+{
+	fputs("gannet-nfs: ", stderr);
+	tool_put_name(stderr, from);
+	fputs(" to ", stderr);
+	tool_put_name(stderr, to);
+	return tool_reason(err, status);
 }
 
 static int rename_from(struct tool *to, const char *url)
@@ -97,7 +106,8 @@ static int rename_from(struct tool *to, const char *url)
 		op = (struct nfsc_op){
 			.kind = NFS_OP_RENAME, .fh = dir.fh, .name = dir.name,
 			.into = at.parent, .target = at.name };
-		err = tool_give_name(&t, &op, &from);
+		if (!tool_give_name(&t, &op, &from))
+			err = complain_both(url, to->text, op.err, op.status);
 	}
 	tool_close(&t);
 	return err;
@@ -117,12 +127,13 @@ static int link_from(struct tool *to, const char *url)
 		err = find_target(to, from.name, &at);
 	/* An earlier link to the same file would look like a lost answer. */
 	if (err == TOOL_OK && at.fh.len > 0)
-		err = tool_complain(to->text, 0, NFS_EXIST);
+		err = complain_both(url, to->text, 0, NFS_EXIST);
 	if (err == TOOL_OK) {
 		op = (struct nfsc_op){
 			.kind = NFS_OP_LINK, .fh = from.fh,
 			.into = at.parent, .target = at.name };
-		err = tool_give_name(&t, &op, &from);
+		if (!tool_give_name(&t, &op, &from))
+			err = complain_both(url, to->text, op.err, op.status);
 	}
 	tool_close(&t);
 	return err;
@@ -152,7 +163,7 @@ static int link_to(struct tool *to, const char *text)
 	op = (struct nfsc_op){ .kind = NFS_OP_SYMLINK, .fh = at.parent,
 			       .name = at.name, .target = text };
 	if (session_do(to->s, &op) < 0 || op.status != 0)
-		return tool_complain(to->text, op.err, op.status);
+		return complain_both(text, to->text, op.err, op.status);
 	return TOOL_OK;
 }
 

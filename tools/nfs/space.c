@@ -113,8 +113,10 @@ int tool_df(const char *url, const struct tool_options *o)
 	op.fh = obj.fh;
 	if (err == TOOL_OK && (session_do(t.s, &op) < 0 || op.status != 0))
 		err = tool_complain(url, op.err, op.status);
-	if (err == TOOL_OK)
-		(o->json ? json_put_space : put_space)(o->out, &op.space);
+	if (err == TOOL_OK && o->json)
+		err = json_put_space(o->out, &op.space);
+	else if (err == TOOL_OK)
+		put_space(o->out, &op.space);
 	tool_close(&t);
 	return err;
 }

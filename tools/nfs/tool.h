@@ -149,8 +149,9 @@ int tool_list(struct tool *t, const struct nfs3_fh *dir, const char *what,
 	      struct listing *l);
 void listing_free(struct listing *l);
 /* READDIRPLUS can leave handles and attributes out, as for mount points: gets
- * them by LOOKUP, if the name is valid. */
-void tool_look_up(struct tool *t, const struct nfs3_fh *dir,
+ * them by LOOKUP, if the name is valid.  0, also if the server refuses; or
+ * -errno, there is no answer. */
+int tool_look_up(struct tool *t, const struct nfs3_fh *dir,
 		  struct nfsc_entry *e);
 
 /* The deepest directory that a walk enters; files in it are one below. */
@@ -205,7 +206,7 @@ struct json_object {
 
 /* A line of standard output. */
 int json_put_object(struct tool *t, const struct json_object *o);
-void json_put_space(FILE *f, const struct vfs_statfs *s);
+int json_put_space(FILE *f, const struct vfs_statfs *s);
 
 /* ---- commands */
 
@@ -232,18 +233,19 @@ int tool_du(const char *url, const struct tool_options *o);
 int tool_mv(int n, char *const args[], const struct tool_options *o);
 int tool_ln(int n, char *const args[], const struct tool_options *o);
 /* Does a RENAME or LINK of @from.  If its answer was lost, it is sent again,
- * and meets an error that is not reported. */
-int tool_give_name(struct tool *t, struct nfsc_op *op,
-		   const struct tool_object *from);
+ * and meets an error that is not reported.  True, or @op has the error. */
+bool tool_give_name(struct tool *t, struct nfsc_op *op,
+		    const struct tool_object *from);
 /* One MKDIR, into @op; returns op->err. */
 int tool_make_dir(struct tool *t, const struct nfs3_fh *dir, const char *name,
 		  uint32_t mode, struct nfsc_op *op);
 /* Copies each of the @n arguments but the last, which is where to. */
 int tool_cp(int n, char *const args[], const struct tool_options *o);
-/* Where a symbolic link leads: bytes in @target; 0: it is none, or can't be
- * read. */
-size_t tool_read_link(struct tool *t, const struct nfs3_attr *attr,
-		      const struct nfs3_fh *fh, char target[NFS_PATH_MAX]);
+/* Where a symbolic link leads: *@len bytes in @target; 0: it is none, or the
+ * server refuses.  0, or -errno, there is no answer. */
+int tool_read_link(struct tool *t, const struct nfs3_attr *attr,
+		   const struct nfs3_fh *fh, char target[NFS_PATH_MAX],
+		   size_t *len);
 /* A mount(8) command, without the directory to mount at. */
 void tool_put_mount_line(FILE *f, const struct tool *t);
 /* True if @dir is @path, or above it. */

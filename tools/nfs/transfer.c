@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "tools/nfs/tool.h"
+#include "tools/nfs/cp.h"
 
 static const char *last_part(const char *path)
 {
@@ -51,13 +51,26 @@ static int may_read(struct tool *t, const struct tool_object *obj)
 	return TOOL_OK;
 }
 
+/* After copy_get(). */
+static int check_source(const struct tool *t, const struct tool_object *obj,
+			int err)
+{
+	if (err != TOOL_OK || !obj->changed)
+		return err;
+	fputs("gannet-nfs: ", stderr);
+	tool_put_name(stderr, t->text);
+	fprintf(stderr, ": %s\n", cp_changed);
+	return TOOL_FAILED;
+}
+
 static int get_file(struct tool *t, struct tool_object *obj, const char *to)
 {
 	char path[PATH_MAX];
 	int err, fd;
 
 	if (to && strcmp(to, "-") == 0)
-		return copy_get(t, obj, STDOUT_FILENO, "standard output", 0);
+		return check_source(t, obj, copy_get(t, obj, STDOUT_FILENO,
+						     "standard output", 0));
 	to = get_target(t, to, path);
 	err = may_read(t, obj);
 	if (err != TOOL_OK)
@@ -71,7 +84,7 @@ static int get_file(struct tool *t, struct tool_object *obj, const char *to)
 		err = tool_complain(to, -errno, 0);
 	if (err != TOOL_OK)
 		fprintf(stderr, "gannet-nfs: %s is not complete\n", to);
-	return err;
+	return check_source(t, obj, err);
 }
 
 int tool_get(const char *url, const char *to, const struct tool_options *o)

@@ -87,13 +87,16 @@ static int walk_entry(struct walk *w, struct walk_at *up,
 		.up = up, .name = e->name, .len = e->len, .last = last,
 		.depth = up->depth + 1, .silent = up->silent,
 	};
+	int err;
 
 	if (!nfsc_name_is_good(e->name, e->len))
 		return walk_refuse(&at, "the server lists a name that no file "
 				   "can have");
 	if (w->skip && w->skip(w, &at))
 		return TOOL_OK;
-	tool_look_up(w->t, &up->fh, e);
+	err = tool_look_up(w->t, &up->fh, e);
+	if (err < 0)
+		return walk_complain(&at, err, 0);
 	at.attr = e->attr;
 	at.fh = e->fh;
 	return walk_one(w, &at);

@@ -264,3 +264,56 @@ static inline void xdr_put_string(struct xdr_out *x, const char *s)
 {
 	xdr_put_opaque(x, s, (uint32_t)strlen(s));
 }
+
+/*
+ * A cursor of either direction.  One function describes a message that clients
+ * and servers both have, and reads or writes it, field by field.  It is inline,
+ * so that each use has the code of its direction alone.
+ */
+struct xdr_both {
+	struct xdr_in  *in;		/* NULL: it writes to @out */
+	struct xdr_out *out;
+};
+
+#define XDR_BOTH	static inline __attribute__((always_inline))
+
+/* A field @v, which an output does not change. */
+#define xdr_both(b, v, get, put) do { \
+	if ((b).in) \
+		(v) = get; \
+	else \
+		put; \
+} while (0)
+#define both_u32(b, v)		xdr_both(b, v, xdr_get_u32((b).in), \
+					 xdr_put_u32((b).out, (uint32_t)(v)))
+#define both_u64(b, v)		xdr_both(b, v, xdr_get_u64((b).in), \
+					 xdr_put_u64((b).out, (v)))
+#define both_bool(b, v)		xdr_both(b, v, xdr_get_bool((b).in), \
+					 xdr_put_bool((b).out, (v)))
+/* An input's maximum, as xdr_get_count() and xdr_get_opaque() have it. */
+#define both_count(b, v, max)	xdr_both(b, v, xdr_get_count((b).in, max), \
+					 xdr_put_u32((b).out, (v)))
+#define both_view(b, v, max)	xdr_both(b, v, xdr_get_opaque((b).in, max), \
+					 xdr_put_opaque((b).out, (v).data, \
+							(v).len))
+
+/* Has an output check its room once, for @n bytes; @room becomes its cursor. */
+XDR_BOTH bool both_room(struct xdr_both *b, struct xdr_out *room, size_t n)
+{
+	uint8_t *p;
+
+	if (b->in)
+		return true;
+	p = xdr_reserve(b->out, n);
+	if (unlikely(!p))
+		return false;
+	xdr_out_init(room, p, n);
+	b->out = room;
+	return true;
+}
+
+/* The message of an output, for the function that describes it. */
+static inline void *xdr_output(const void *message)
+{
+	return (void *)(uintptr_t)message;
+}

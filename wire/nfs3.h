@@ -420,14 +420,8 @@ bool nfs3_get_res(struct xdr_in *x, enum nfs3_procnum proc, void *res);
  * decode; eof follows. */
 bool nfs3_get_entry(struct xdr_in *x, bool plus, struct nfs3_entry *e);
 
-static inline void nfs3_put_time(struct xdr_out *x, const struct timespec *t)
+XDR_BOTH void nfs3_time(struct xdr_both b, struct timespec *t)
 {
-	xdr_put_u32(x, (uint32_t)t->tv_sec);
-	xdr_put_u32(x, (uint32_t)t->tv_nsec);
-}
-
-static inline void nfs3_get_time(struct xdr_in *x, struct timespec *t)
-{
-	t->tv_sec = xdr_get_u32(x);
-	t->tv_nsec = xdr_get_u32(x);
+	both_u32(b, t->tv_sec);
+	both_u32(b, t->tv_nsec);
 }

@@ -499,8 +499,8 @@ int server_start(const struct options *o, const struct backends *backends,
 		.started = clock_ns(), .born = clock_wall_ns(),
 		.clients = s->clients, .export_accounts = s->shares.accounts,
 		.export_backends = s->shares.backends,
-		.capture = capture_create(s->rpc, s->exports),
-		.trace = trace_create(s->rpc, s->exports),
+		.capture = stream_create(&capture_stream, s->rpc, s->exports),
+		.trace = stream_create(&trace_stream, s->rpc, s->exports),
 		.listener = listener_at, .program = program_at, .server = s,
 		.announce = tell_rpcbind, .audit = s->audit,
 		.drain = { .lock = PTHREAD_MUTEX_INITIALIZER },
@@ -533,8 +533,8 @@ void server_stop(struct server *s)
 {
 	pages_stop(s->pages);
 	control_stop(s->control);
-	capture_destroy(s->report.capture);
-	trace_destroy(s->report.trace);
+	stream_destroy(s->report.capture);
+	stream_destroy(s->report.trace);
 	announce_withdraw(&s->announced);
 	changer_stop(s->changer);
 	while (s->nlisteners > 0) {

@@ -1,18 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* capture - see capture.h. */
-#include "daemon/watch/capture.h"
+/* capture - a stream of RPC messages, as packets of a pcapng file. */
+#include "daemon/watch/stream.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/watch/capture_filter.h"
 #include "daemon/watch/capture_packets.h"
-#include "daemon/watch/stream.h"
 #include "lib/clock.h"
 #include "lib/log.h"
-#include "lib/ring.h"
 #include "lib/stats.h"
-#include "rpc/tap.h"
 
 STAT(capture_messages, "messages captured for gannetctl");
 STAT(capture_dropped, "messages not captured: gannetctl took them too slowly");
@@ -23,15 +19,9 @@ STAT(capture_dropped, "messages not captured: gannetctl took them too slowly");
 #define BUFFER		(BATCH + MSG_MAX_LEN + \
 			 CAPTURE_EXTRA(MSG_MAX_LEN) + CAPTURE_FRAME)
 struct capture {
-	struct rpc_server *rpc;
-	struct export_table *exports;
-
-	struct stream	 stream;
+	struct stream	 stream;	/* first */
 	/* One capture's. */
-	struct rpc_tap	 tap;
-	struct capture_filter filter;
 	uint32_t	 snaplen;
-	struct ring *ring;
 	_Atomic uint64_t dropped[CAPTURE_VIAS];
 
 	/* Its thread's, and before that of the control thread. */
@@ -95,7 +85,7 @@ static bool keep_message(struct capture *c, const struct shown *s)
 	struct capture_message *m;
 	uint8_t *data;
 
-	record = ring_reserve(c->ring, sizeof(*m) + stored);
+	record = ring_reserve(c->stream.ring, sizeof(*m) + stored);
 	if (!record) {
 		atomic_fetch_add_explicit(&c->dropped[via], 1,
 					  memory_order_relaxed);
@@ -129,10 +119,10 @@ static void show_piece(struct shown *s, const void *data, uint32_t len)
 static bool see_call(struct rpc_tap *tap, const struct msg *m,
 		     const struct rpc_header *h, const struct xdr_in *args)
 {
-	struct capture *c = container_of(tap, struct capture, tap);
+	struct capture *c = container_of(tap, struct capture, stream.tap);
 	struct shown s = { .xprt = m->xprt, .len = m->call_len };
 
-	if (!capture_filter_takes(&c->filter, m, h, args))
+	if (!capture_filter_takes(&c->stream.filter, m, h, args))
 		return false;
 	for (uint32_t i = 0; i < m->ncall; i++)
 		show_piece(&s, m->call[i].data, m->call[i].len);
@@ -142,7 +132,7 @@ static bool see_call(struct rpc_tap *tap, const struct msg *m,
 
 static void see_reply(struct rpc_tap *tap, const struct msg *m)
 {
-	struct capture *c = container_of(tap, struct capture, tap);
+	struct capture *c = container_of(tap, struct capture, stream.tap);
 	struct shown s = {
 		.xprt = m->xprt, .is_reply = true,
 		.len = m->head_len + m->body_len + m->tail_len,
@@ -182,7 +172,7 @@ static bool take_messages(struct stream *s)
 	bool any;
 
 	while (!s->full && pcapng_len(&c->out) < BATCH &&
-	       (r = ring_next(c->ring))) {
+	       (r = ring_next(s->ring))) {
 		m = (const void *)r->data;
 		if (is_too_long(c, m)) {
 			s->full = true;
@@ -190,24 +180,13 @@ static bool take_messages(struct stream *s)
 		}
 		capture_add(c->packets, &c->out, m, r->data + sizeof(*m));
 		c->taken[m->via]++;
-		ring_release(c->ring);
+		ring_release(s->ring);
 		if (s->count && --s->count == 0)
 			s->full = true;
 	}
 	any = pcapng_len(&c->out) > 0;
 	send_packets(c);
 	return any;
-}
-
-static void free_capture(struct capture *c)
-{
-	capture_filter_fini(&c->filter);
-	ring_destroy(c->ring);
-	capture_packets_destroy(c->packets);
-	free(c->out.start);
-	c->ring = NULL;
-	c->packets = NULL;
-	c->out.start = NULL;
 }
 
 static void finish_file(struct stream *s)
@@ -234,58 +213,25 @@ static void begin_file(struct stream *s)
 	struct capture *c = container_of(s, struct capture, stream);
 
 	capture_begin(&c->out, "gannetd " PACKAGE_VERSION, 0);
-	rpc_server_tap(c->rpc, RPC_TAP_CAPTURE, &c->tap);
-}
-
-static void leave_calls(struct stream *s)
-{
-	rpc_server_tap(container_of(s, struct capture, stream)->rpc,
-		       RPC_TAP_CAPTURE, NULL);
 }
 
 static void release_capture(struct stream *s)
 {
-	free_capture(container_of(s, struct capture, stream));
-}
+	struct capture *c = container_of(s, struct capture, stream);
 
-static const struct stream_kind kind = {
-	.name = "capture", .begin = begin_file, .take = take_messages,
-	.leave = leave_calls, .end = finish_file, .release = release_capture,
-};
+	capture_packets_destroy(c->packets);
+	free(c->out.start);
+	c->packets = NULL;
+	c->out.start = NULL;
+}
 
 /* ---- on the control thread */
 
-struct capture *capture_create(struct rpc_server *rpc,
-			       struct export_table *exports)
-{
-	struct capture *c = calloc(1, sizeof(*c));
-
-	if (!c)
-		return NULL;
-	c->rpc = rpc;
-	c->exports = exports;
-	c->tap.call = see_call;
-	c->tap.reply = see_reply;
-	if (stream_init(&c->stream, &kind) == 0)
-		return c;
-	free(c);
-	return NULL;
-}
-
-void capture_destroy(struct capture *c)
-{
-	if (!c)
-		return;
-	stream_fini(&c->stream);
-	free(c);
-}
-
-/* Reads the options into @c.  False, and *@wrong: they make no sense. */
-static bool read_capture_options(struct capture *c, const json_t *options,
-			 const char **wrong)
+static bool read_capture_options(struct stream *s, const json_t *options,
+				 const char *texts[3], const char **wrong)
 {
 	json_int_t snaplen = MSG_MAX_LEN, count = 0, duration = 0, size = 0;
-	const char *texts[3] = { NULL, NULL, NULL };
+	struct capture *c = container_of(s, struct capture, stream);
 	json_error_t error;
 
 	if (options &&
@@ -304,39 +250,33 @@ static bool read_capture_options(struct capture *c, const json_t *options,
 		return false;
 	}
 	c->snaplen = (uint32_t)MIN(snaplen, (json_int_t)MSG_MAX_LEN);
-	c->stream.count = (uint64_t)count;
-	c->stream.duration = (uint64_t)duration * NS_PER_S;
+	s->count = (uint64_t)count;
+	s->duration = (uint64_t)duration * NS_PER_S;
 	c->size = (uint64_t)size;
-	return capture_filter_init(&c->filter, c->rpc, c->exports, texts,
-				   wrong) == 0;
+	return true;
 }
 
-json_t *capture_open(struct capture *c, const json_t *options,
-		     const char **wrong)
+static json_t *make_capture(struct stream *s)
 {
-	uint8_t *buffer;
+	struct capture *c = container_of(s, struct capture, stream);
+	uint8_t *buffer = malloc(BUFFER);
 
-	if (!stream_ready(&c->stream)) {
-		*wrong = "capture: there is one already; only one at a time";
-		return NULL;
-	}
-	if (!read_capture_options(c, options, wrong))
-		return NULL;
-	c->ring = ring_create(RING);
-	c->packets = capture_packets_create();
-	buffer = malloc(BUFFER);
-	pcapng_init(&c->out, buffer, buffer ? BUFFER : 0);
-	if (c->ring && c->packets && buffer)
-		return json_pack("{s:i}", "snaplen", (int)c->snaplen);
-	free_capture(c);
-	*wrong = "capture: out of memory";
-	return NULL;
-}
-
-void capture_start(struct capture *c, int fd)
-{
 	memset(c->taken, 0, sizeof(c->taken));
 	for (unsigned i = 0; i < CAPTURE_VIAS; i++)
 		atomic_store(&c->dropped[i], 0);
-	stream_start(&c->stream, fd);
+	c->packets = capture_packets_create();
+	pcapng_init(&c->out, buffer, buffer ? BUFFER : 0);
+	return c->packets && buffer ?
+	       json_pack("{s:i}", "snaplen", (int)c->snaplen) : NULL;
 }
+
+const struct stream_kind capture_stream = {
+	.name = "capture", .size = sizeof(struct capture), .ring = RING,
+	.place = RPC_TAP_CAPTURE,
+	.tap = { .call = see_call, .reply = see_reply },
+	.taken = "capture: there is one already; only one at a time",
+	.no_memory = "capture: out of memory",
+	.read = read_capture_options, .make = make_capture,
+	.begin = begin_file, .take = take_messages, .end = finish_file,
+	.release = release_capture,
+};

@@ -211,34 +211,29 @@ static json_t *set_log_level(void *arg, const char *argument,
 
 /* ---- streams */
 
-static json_t *report_capture(void *arg, const json_t *options,
+static json_t *open_capture(void *arg, const json_t *options,
 			    const char **wrong)
 {
 	const struct report *r = arg;
 
-	return r->capture ? capture_open(r->capture, options, wrong) : NULL;
+	return r->capture ? stream_open(r->capture, options, wrong) : NULL;
 }
 
 static void start_capture(void *arg, int fd)
 {
-	const struct report *r = arg;
-
-	capture_start(r->capture, fd);
+	stream_start(((const struct report *)arg)->capture, fd);
 }
 
-static json_t *report_trace(void *arg, const json_t *options,
-			    const char **wrong)
+static json_t *open_trace(void *arg, const json_t *options, const char **wrong)
 {
 	const struct report *r = arg;
 
-	return r->trace ? trace_open(r->trace, options, wrong) : NULL;
+	return r->trace ? stream_open(r->trace, options, wrong) : NULL;
 }
 
 static void start_trace(void *arg, int fd)
 {
-	const struct report *r = arg;
-
-	trace_start(r->trace, fd);
+	stream_start(((const struct report *)arg)->trace, fd);
 }
 
 static const struct control_command commands[] = {
@@ -265,8 +260,8 @@ static const struct control_command commands[] = {
 	  .kind = CHANGE_REMOVE },
 	{ .name = "exports-set", .later = change_later,
 	  .kind = CHANGE_SET },
-	{ .name = "capture", .open = report_capture, .stream = start_capture },
-	{ .name = "trace", .open = report_trace, .stream = start_trace },
+	{ .name = "capture", .open = open_capture, .stream = start_capture },
+	{ .name = "trace", .open = open_trace, .stream = start_trace },
 	{ .name = NULL },
 };
 

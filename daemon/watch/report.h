@@ -11,8 +11,7 @@
 #include "daemon/serve/drain.h"
 #include "daemon/settings/settings.h"
 #include "daemon/watch/audit.h"
-#include "daemon/watch/capture.h"
-#include "daemon/watch/trace.h"
+#include "daemon/watch/stream.h"
 #include "exports/export.h"
 #include "rpc/program.h"
 #include "transport/pool.h"
@@ -28,8 +27,7 @@ struct report {
 	struct xprt_clients	*clients;
 	struct account_book	*export_accounts;
 	struct account_book	*export_backends;
-	struct capture		*capture;	/* NULL: no memory */
-	struct trace		*trace;		/* the same */
+	struct stream		*capture, *trace;	/* NULL: no memory */
 	const struct rpcrdma_budget *budget;
 	uint64_t		 started;	/* CLOCK_MONOTONIC ns */
 	uint64_t		 born;		/* CLOCK_REALTIME ns */

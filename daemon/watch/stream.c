@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
@@ -87,10 +88,19 @@ void stream_send(struct stream *s, const void *data, size_t len)
 	s->sent += len;
 }
 
+static void release_stream(struct stream *s)
+{
+	capture_filter_fini(&s->filter);
+	ring_destroy(s->ring);
+	s->ring = NULL;
+	s->kind->release(s);
+}
+
 static void run_stream(void *arg)
 {
 	struct stream *s = arg;
 
+	rpc_server_tap(s->rpc, s->kind->place, &s->tap);
 	s->kind->begin(s);
 	log_info("gannetctl: %s begins", s->kind->name);
 	do {
@@ -98,12 +108,12 @@ static void run_stream(void *arg)
 
 		stream_wait(s, 0, busy ? 0 : IDLE_MS);
 	} while (!s->ending && !s->broken && !s->full);
-	s->kind->leave(s);
+	rpc_server_tap(s->rpc, s->kind->place, NULL);
 	while (!s->broken && s->kind->take(s))
 		;
 	start_end(s);
 	s->kind->end(s);
-	s->kind->release(s);
+	release_stream(s);
 	atomic_store(&s->over, true);
 	/* A reader that sees the end may begin another at once. */
 	close(s->fd);
@@ -111,11 +121,23 @@ static void run_stream(void *arg)
 
 /* ---- on the control thread */
 
-int stream_init(struct stream *s, const struct stream_kind *kind)
+struct stream *stream_create(const struct stream_kind *kind,
+			     struct rpc_server *rpc,
+			     struct export_table *exports)
 {
+	struct stream *s = calloc(1, kind->size);
+
+	if (!s)
+		return NULL;
 	s->kind = kind;
+	s->rpc = rpc;
+	s->exports = exports;
+	s->tap = kind->tap;
 	s->stop = eventfd(0, EFD_CLOEXEC);
-	return s->stop < 0 ? -errno : 0;
+	if (s->stop >= 0)
+		return s;
+	free(s);
+	return NULL;
 }
 
 static void join_stream(struct stream *s)
@@ -125,28 +147,47 @@ static void join_stream(struct stream *s)
 	s->started = false;
 }
 
-void stream_fini(struct stream *s)
+void stream_destroy(struct stream *s)
 {
 	const uint64_t one = 1;
 
+	if (!s)
+		return;
 	if (write(s->stop, &one, sizeof(one)) < 0)
 		log_debug("%s: %s", s->kind->name, strerror(errno));
 	join_stream(s);
 	close(s->stop);
+	free(s);
 }
 
-bool stream_ready(struct stream *s)
+json_t *stream_open(struct stream *s, const json_t *options,
+		    const char **wrong)
 {
-	if (s->started && !atomic_load(&s->over))
-		return false;
+	const char *texts[3] = { NULL, NULL, NULL };
+	json_t *answer;
+
+	if (s->started && !atomic_load(&s->over)) {
+		*wrong = s->kind->taken;
+		return NULL;
+	}
 	join_stream(s);
-	return true;
+	if (!s->kind->read(s, options, texts, wrong) ||
+	    capture_filter_init(&s->filter, s->rpc, s->exports, texts,
+				wrong) < 0)
+		return NULL;
+	s->ring = ring_create(s->kind->ring);
+	answer = s->ring ? s->kind->make(s) : NULL;
+	if (!answer) {
+		release_stream(s);
+		*wrong = s->kind->no_memory;
+	}
+	return answer;
 }
 
 void stream_start(struct stream *s, int fd)
 {
 	if (fd < 0) {
-		s->kind->release(s);
+		release_stream(s);
 		return;
 	}
 	s->fd = fd;
@@ -158,6 +199,6 @@ void stream_start(struct stream *s, int fd)
 				  s) == 0;
 	if (s->started)
 		return;
-	s->kind->release(s);
+	release_stream(s);
 	close(fd);
 }

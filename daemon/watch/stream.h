@@ -1,45 +1,69 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * stream - what the calls of the server give, sent to gannetctl(8) while it
- * comes: a capture, or a trace.
+ * comes: a capture of RPC messages as a pcapng file, or a trace, which tells
+ * where the time of calls went.
  *
- * Operation: a stream begins as a request of the control socket, and goes on
- * over its connection, on a separate thread.  It ends at a limit, when
- * gannetctl shuts its side of the connection down, and with the server; then
- * gannetctl gets what is there, for seconds.  A kind of stream has one at a
- * time.
+ * Operation: the threads that serve calls copy what the filter takes into a
+ * ring, and never wait: what finds no room is dropped and counted.  A stream
+ * begins as a request of the control socket, and goes on over its connection,
+ * on a separate thread.  It ends at a limit, when gannetctl shuts its side of
+ * the connection down, and with the server; then gannetctl gets what is there,
+ * for seconds.  A kind of stream has one at a time.
+ *
+ * A trace sends an object of JSON for each call, a line each.  The first line
+ * is an empty object; the calls that were dropped so far are told between
+ * calls, and the last line has the sums.
  *
  * Ownership: the kind's functions below run on the stream's thread; from
- * stream_ready() to stream_start() the control thread has it.
+ * stream_open() to stream_start() the control thread has it.
  */
 #pragma once
 
+#include <jansson.h>
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+
+#include "daemon/watch/capture_filter.h"
+#include "lib/ring.h"
+#include "rpc/tap.h"
 
 struct stream;
 
 struct stream_kind {
 	const char *name;		/* of the thread, and in the log */
-	/* Sends the first bytes; the server's calls are seen from then on. */
+	size_t	    size;		/* of the struct that begins with one */
+	size_t	    ring;		/* bytes */
+	enum rpc_tap_place place;
+	struct rpc_tap tap;
+	const char *taken, *no_memory;	/* why there is no stream */
+	/* Sets the limits and @texts, for the filter.  False, and *@wrong: the
+	 * options make no sense.  The control thread, like the next one. */
+	bool (*read)(struct stream *s, const json_t *options,
+		     const char *texts[3], const char **wrong);
+	/* Makes what one stream needs.  Its answer; NULL: no memory. */
+	json_t *(*make)(struct stream *s);
+	/* Sends the first bytes; the server's calls are seen already. */
 	void (*begin)(struct stream *s);
 	/* Sends what there is, or sets s->full at a limit.  False: there was
 	 * nothing. */
 	bool (*take)(struct stream *s);
-	/* The tap has been removed. */
-	void (*leave)(struct stream *s);
-	/* Sends the last bytes, and tells the log. */
+	/* The tap has been removed: sends the last bytes, and tells the log. */
 	void (*end)(struct stream *s);
 	/* Frees what was made for this one. */
 	void (*release)(struct stream *s);
 };
 
+extern const struct stream_kind capture_stream, trace_stream;
+
 struct stream {
 	const struct stream_kind *kind;
-	/* The limits, set before stream_start(); 0: none. */
+	struct rpc_server *rpc;
+	struct export_table *exports;
+	struct rpc_tap	 tap;
+	struct capture_filter filter;
+	struct ring	*ring;
+	/* The limits; 0: none. */
 	uint64_t	 count;		/* the kind's: of what it has left */
 	uint64_t	 duration;	/* ns */
 	/* The stream's thread. */
@@ -57,14 +81,30 @@ struct stream {
 	atomic_bool	 over;		/* the thread has nothing more to do */
 };
 
-/* 0 or -errno. */
-int stream_init(struct stream *s, const struct stream_kind *kind);
-/* Ends a stream in progress. */
-void stream_fini(struct stream *s);
-/* True: there is none, and one may be made.  The control thread. */
-bool stream_ready(struct stream *s);
-/* Starts it, with @fd, which it takes; -1: the client has gone.  The
- * control thread. */
+/* @rpc and @exports are borrowed.  NULL: no memory. */
+struct stream *stream_create(const struct stream_kind *kind,
+			     struct rpc_server *rpc,
+			     struct export_table *exports);
+/* Ends a stream in progress.  Before rpc_server_destroy().  NULL is fine. */
+void stream_destroy(struct stream *s);
+
+/*
+ * Readies a stream with gannetctl's @options, NULL for none of them:
+ *
+ *	client, proc, export	texts, see capture_filter.h
+ *	count			messages or calls after which it ends
+ *	duration		seconds, the same
+ *	size			a capture's: bytes of the file, the same
+ *	snaplen			a capture's: bytes of a message that are kept
+ *	slower			a trace's: us that a call takes at least
+ *
+ * Returns the answer; NULL and *@wrong: there is a mistake in the options, or
+ * another stream.  The control thread.
+ */
+json_t *stream_open(struct stream *s, const json_t *options,
+		    const char **wrong);
+/* Starts it, with @fd, which it takes; -1: the client has gone.  The control
+ * thread. */
 void stream_start(struct stream *s, int fd);
 /* Sends @len bytes; for as long as that takes, unless the end has come.  The
  * stream's thread. */

@@ -1,20 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* trace - see trace.h. */
-#include "daemon/watch/trace.h"
+/* trace - a stream of the times of calls, as lines of JSON. */
+#include "daemon/watch/report.h"
 
 #include <arpa/inet.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/watch/capture_filter.h"
-#include "daemon/watch/report.h"
-#include "daemon/watch/stream.h"
 #include "lib/clock.h"
 #include "lib/log.h"
-#include "lib/ring.h"
 #include "lib/stats.h"
 #include "rpc/share.h"
-#include "rpc/tap.h"
 
 STAT(trace_calls, "calls traced for gannetctl");
 STAT(trace_dropped, "calls not traced: gannetctl took them too slowly");
@@ -31,15 +26,9 @@ struct traced {
 };
 
 struct trace {
-	struct rpc_server *rpc;
-	struct export_table *exports;
-	struct stream	 stream;
-	struct rpc_tap	 tap;
-
+	struct stream	 stream;	/* first */
 	/* One trace's. */
-	struct capture_filter filter;
 	uint64_t	 slower;	/* ns */
-	struct ring	*ring;
 	_Atomic uint64_t dropped;
 
 	/* Its thread's. */
@@ -57,20 +46,20 @@ struct trace {
 static bool trace_call(struct rpc_tap *tap, const struct msg *m,
 		       const struct rpc_header *h, const struct xdr_in *args)
 {
-	struct trace *t = container_of(tap, struct trace, tap);
+	struct trace *t = container_of(tap, struct trace, stream.tap);
 
-	return h && capture_filter_takes(&t->filter, m, h, args);
+	return h && capture_filter_takes(&t->stream.filter, m, h, args);
 }
 
 static void trace_end(struct rpc_tap *tap, const struct rpc_end *e)
 {
-	struct trace *t = container_of(tap, struct trace, tap);
+	struct trace *t = container_of(tap, struct trace, stream.tap);
 	struct ring_record *r;
 	struct traced *to;
 
 	if (e->ns < t->slower)
 		return;
-	r = ring_reserve(t->ring, sizeof(*to));
+	r = ring_reserve(t->stream.ring, sizeof(*to));
 	if (!r) {
 		atomic_fetch_add_explicit(&t->dropped, 1,
 					  memory_order_relaxed);
@@ -109,7 +98,7 @@ static const char *path_of(struct trace *t, const struct account *account)
 		return account ? t->path : NULL;
 	forget_path(t);
 	t->of = account;
-	export_each(t->exports, find_path, t);
+	export_each(t->stream.exports, find_path, t);
 	return t->path;
 }
 
@@ -177,10 +166,10 @@ static bool take_calls(struct stream *s)
 	uint64_t dropped;
 	bool any;
 
-	while (!s->full && t->len < BATCH && (r = ring_next(t->ring))) {
+	while (!s->full && t->len < BATCH && (r = ring_next(s->ring))) {
 		add_call(t, (const void *)r->data);
 		t->calls++;
-		ring_release(t->ring);
+		ring_release(s->ring);
 		if (s->count && --s->count == 0)
 			s->full = true;
 	}
@@ -199,15 +188,8 @@ static void begin_lines(struct stream *s)
 {
 	struct trace *t = container_of(s, struct trace, stream);
 
-	rpc_server_tap(t->rpc, RPC_TAP_TRACE, &t->tap);
 	add_line(t, json_object());
 	send_lines(t);
-}
-
-static void leave_trace(struct stream *s)
-{
-	rpc_server_tap(container_of(s, struct trace, stream)->rpc,
-		       RPC_TAP_TRACE, NULL);
 }
 
 static void end_lines(struct stream *s)
@@ -226,51 +208,17 @@ static void release_trace(struct stream *s)
 {
 	struct trace *t = container_of(s, struct trace, stream);
 
-	capture_filter_fini(&t->filter);
-	ring_destroy(t->ring);
 	free(t->out);
-	t->ring = NULL;
 	t->out = NULL;
 }
 
-static const struct stream_kind kind_trace = {
-	.name = "trace", .begin = begin_lines, .take = take_calls,
-	.leave = leave_trace, .end = end_lines, .release = release_trace,
-};
-
 /* ---- on the control thread */
 
-struct trace *trace_create(struct rpc_server *rpc,
-			   struct export_table *exports)
+static bool read_trace_options(struct stream *s, const json_t *options,
+			       const char *texts[3], const char **wrong)
 {
-	struct trace *t = calloc(1, sizeof(*t));
-
-	if (!t)
-		return NULL;
-	t->rpc = rpc;
-	t->exports = exports;
-	t->tap.call = trace_call;
-	t->tap.end = trace_end;
-	if (stream_init(&t->stream, &kind_trace) == 0)
-		return t;
-	free(t);
-	return NULL;
-}
-
-void trace_destroy(struct trace *t)
-{
-	if (!t)
-		return;
-	stream_fini(&t->stream);
-	free(t);
-}
-
-/* Reads the options into @t.  False, and *@wrong: they make no sense. */
-static bool read_trace_options(struct trace *t, const json_t *options,
-			       const char **wrong)
-{
+	struct trace *t = container_of(s, struct trace, stream);
 	json_int_t slower = 0, count = 0, duration = 0;
-	const char *texts[3] = { NULL, NULL, NULL };
 	json_error_t error;
 
 	if (options &&
@@ -289,34 +237,29 @@ static bool read_trace_options(struct trace *t, const json_t *options,
 		return false;
 	}
 	t->slower = (uint64_t)slower * 1000;
-	t->stream.count = (uint64_t)count;
-	t->stream.duration = (uint64_t)duration * NS_PER_S;
-	return capture_filter_init(&t->filter, t->rpc, t->exports, texts,
-				   wrong) == 0;
+	s->count = (uint64_t)count;
+	s->duration = (uint64_t)duration * NS_PER_S;
+	return true;
 }
 
-json_t *trace_open(struct trace *t, const json_t *options,
-		   const char **wrong)
+static json_t *make_trace(struct stream *s)
 {
-	if (!stream_ready(&t->stream)) {
-		*wrong = "trace: there is one already; only one at a time";
-		return NULL;
-	}
-	if (!read_trace_options(t, options, wrong))
-		return NULL;
-	t->ring = ring_create(RING);
-	t->out = malloc(BATCH + LINE_MAX_LEN);
-	if (t->ring && t->out)
-		return json_object();
-	release_trace(&t->stream);
-	*wrong = "trace: out of memory";
-	return NULL;
-}
+	struct trace *t = container_of(s, struct trace, stream);
 
-void trace_start(struct trace *t, int fd)
-{
 	t->calls = t->told = 0;
 	t->len = 0;
 	atomic_store(&t->dropped, 0);
-	stream_start(&t->stream, fd);
+	t->out = malloc(BATCH + LINE_MAX_LEN);
+	return t->out ? json_object() : NULL;
 }
+
+const struct stream_kind trace_stream = {
+	.name = "trace", .size = sizeof(struct trace), .ring = RING,
+	.place = RPC_TAP_TRACE,
+	.tap = { .call = trace_call, .end = trace_end },
+	.taken = "trace: there is one already; only one at a time",
+	.no_memory = "trace: out of memory",
+	.read = read_trace_options, .make = make_trace,
+	.begin = begin_lines, .take = take_calls, .end = end_lines,
+	.release = release_trace,
+};

@@ -72,18 +72,15 @@ static const struct rpc_version versions[] = {
 	SERVES(3, procs3),
 };
 
-static int open_rmtab(const struct mountd_config *config, struct rmtab **out)
+static int open_rmtab(const struct program_env *env, struct rmtab **out)
 {
-	struct rmtab_config rc = {
-		.max = config->max_mounts ? config->max_mounts : DEFAULT_MAX,
-		.max_host = config->max_mounts_host ? config->max_mounts_host :
-						      DEFAULT_MAX_HOST,
-	};
+	struct rmtab_config rc = { .max = DEFAULT_MAX,
+				   .max_host = DEFAULT_MAX_HOST };
 	char *path = NULL;
 	int err;
 
-	if (config->state_dir &&
-	    asprintf(&path, "%s/rmtab", config->state_dir) < 0)
+	if (env->state_dir &&
+	    asprintf(&path, "%s/rmtab", env->state_dir) < 0)
 		return -ENOMEM;
 	rc.path = path;
 	err = rmtab_open(&rc, out);
@@ -91,14 +88,15 @@ static int open_rmtab(const struct mountd_config *config, struct rmtab **out)
 	return err;
 }
 
-int mountd_create(const struct mountd_config *config, struct rpc_program **out)
+static int create_mountd(const struct program_env *env,
+			 struct rpc_program **out)
 {
 	struct mountd *m = calloc(1, sizeof(*m));
 	int err;
 
 	if (!m)
 		return -ENOMEM;
-	err = open_rmtab(config, &m->rmtab);
+	err = open_rmtab(env, &m->rmtab);
 	if (err < 0) {
 		free(m);
 		return err;
@@ -112,13 +110,13 @@ int mountd_create(const struct mountd_config *config, struct rpc_program **out)
 		free(m);
 		return err;
 	}
-	m->exports = config->exports;
-	m->names = config->names;
+	m->exports = env->exports;
+	m->names = env->names;
 	m->prog.name = "mount";
 	m->prog.prog = MOUNT_PROGRAM;
 	m->prog.nversions = ARRAY_SIZE(versions);
 	m->prog.versions = versions;
-	m->prog.no_rdma = !config->rdma;
+	m->prog.no_rdma = !env->rdma_mount;
 	/* Whatever NFS is to use (RFC 8267 section 5.1). */
 	m->prog.announced = RPC_OVER_TCP | RPC_OVER_UDP;
 	m->prog.ctx = m;
@@ -127,7 +125,7 @@ int mountd_create(const struct mountd_config *config, struct rpc_program **out)
 	return 0;
 }
 
-void mountd_destroy(struct rpc_program *prog)
+static void destroy_mountd(struct rpc_program *prog)
 {
 	struct mountd *m = container_of(prog, struct mountd, prog);
 
@@ -135,17 +133,6 @@ void mountd_destroy(struct rpc_program *prog)
 	rmtab_close(m->rmtab);
 	pthread_mutex_destroy(&m->lock);
 	free(m);
-}
-
-static int create_mountd(const struct program_env *env,
-			 struct rpc_program **out)
-{
-	const struct mountd_config config = {
-		.exports = env->exports, .names = env->names,
-		.state_dir = env->state_dir, .rdma = env->rdma_mount,
-	};
-
-	return mountd_create(&config, out);
 }
 
 static void mountd_mounts(struct rpc_program *prog,
@@ -156,6 +143,6 @@ static void mountd_mounts(struct rpc_program *prog,
 }
 
 const struct program_row mountd_row = {
-	.create = create_mountd, .destroy = mountd_destroy,
+	.create = create_mountd, .destroy = destroy_mountd,
 	.mounts = mountd_mounts,
 };

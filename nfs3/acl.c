@@ -164,7 +164,7 @@ static const struct rpc_proc procs[NFSACL_NPROC] = {
 	},
 };
 
-int nfs3_acl_create(const struct nfs3_config *config, struct rpc_program **out)
+static int create_acl(const struct program_env *env, struct rpc_program **out)
 {
 	struct nfs3 *nfs = calloc(1, sizeof(*nfs));
 
@@ -178,19 +178,9 @@ int nfs3_acl_create(const struct nfs3_config *config, struct rpc_program **out)
 	nfs->prog.prog = NFSACL_PROGRAM;
 	/* Clients call it on their connection for NFS. */
 	nfs->prog.announced = RPC_OVER_TCP;
-	nfs3_program_init(nfs, config);
+	nfs3_program_init(nfs, env);
 	*out = &nfs->prog;
 	return 0;
-}
-
-static int create_acl(const struct program_env *env, struct rpc_program **out)
-{
-	const struct nfs3_config config = {
-		.exports = env->exports, .names = env->names,
-		.audit = env->audit,
-	};
-
-	return nfs3_acl_create(&config, out);
 }
 
 const struct program_row nfs3_acl_row = {

@@ -114,13 +114,13 @@ static const char *status_text(const struct rpc_call *call)
 	return nfs3_status_name(status);
 }
 
-void nfs3_program_init(struct nfs3 *nfs, const struct nfs3_config *config)
+void nfs3_program_init(struct nfs3 *nfs, const struct program_env *env)
 {
 	static struct rpc_audit nobody;
 
-	nfs->exports = config->exports;
-	nfs->audit = config->audit ? : &nobody;
-	nfs->names = config->names;
+	nfs->exports = env->exports;
+	nfs->audit = env->audit ? : &nobody;
+	nfs->names = env->names;
 	nfs->prog.nversions = 1;
 	nfs->prog.versions = &nfs->version;
 	nfs->prog.ctx = nfs;
@@ -130,15 +130,15 @@ void nfs3_program_init(struct nfs3 *nfs, const struct nfs3_config *config)
 	nfs->prog.sends_back = true;
 }
 
-int nfs3_create(const struct nfs3_config *config, struct rpc_program **out)
+static int create_nfs3(const struct program_env *env, struct rpc_program **out)
 {
 	struct nfs3 *nfs = calloc(1, sizeof(*nfs));
 
 	if (!nfs)
 		return -ENOMEM;
-	nfs->rtmax = config->rtmax ? config->rtmax : POOL_PAYLOAD_MAX;
-	nfs->wtmax = config->wtmax ? config->wtmax : POOL_PAYLOAD_MAX;
-	nfs->dtpref = config->dtpref ? config->dtpref : 64u << 10;
+	nfs->rtmax = env->rtmax ? env->rtmax : POOL_PAYLOAD_MAX;
+	nfs->wtmax = env->wtmax ? env->wtmax : POOL_PAYLOAD_MAX;
+	nfs->dtpref = env->dtpref ? env->dtpref : 64u << 10;
 	if (!size_ok(nfs->rtmax) || !size_ok(nfs->wtmax) ||
 	    !size_ok(nfs->dtpref)) {
 		free(nfs);
@@ -151,7 +151,7 @@ int nfs3_create(const struct nfs3_config *config, struct rpc_program **out)
 	nfs->prog.prog = NFS3_PROGRAM;
 	/* Over UDP it answers NULL only. */
 	nfs->prog.announced = RPC_OVER_TCP | RPC_OVER_RDMA;
-	nfs3_program_init(nfs, config);
+	nfs3_program_init(nfs, env);
 	*out = &nfs->prog;
 	return 0;
 }
@@ -159,16 +159,6 @@ int nfs3_create(const struct nfs3_config *config, struct rpc_program **out)
 void nfs3_destroy(struct rpc_program *prog)
 {
 	free(container_of(prog, struct nfs3, prog));
-}
-
-static int create_nfs3(const struct program_env *env, struct rpc_program **out)
-{
-	const struct nfs3_config config = {
-		.exports = env->exports, .names = env->names,
-		.audit = env->audit,
-	};
-
-	return nfs3_create(&config, out);
 }
 
 const struct program_row nfs3_row = {

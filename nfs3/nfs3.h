@@ -10,38 +10,11 @@
  */
 #pragma once
 
-#include <stdint.h>
-
 #include "exports/export.h"
 #include "rpc/program.h"
-#include "rpc/rpc.h"
-
-struct rpc_audit;
-
-struct nfs3_config {
-	struct export_table *exports;	/* borrowed: outlives the program */
-	/* The share of the workers for calls that first have to query a name
-	 * service for their caller, which can take long.  Borrowed; NULL: the
-	 * common share. */
-	struct work_class *names;
-	/* The largest READ, WRITE and READDIR that FSINFO offers; multiples of
-	 * 4096 up to 1 MiB.  0: 1 MiB, 1 MiB and 64 KiB. */
-	uint32_t rtmax;
-	uint32_t wtmax;
-	uint32_t dtpref;
-	struct rpc_audit *audit;	/* borrowed, see rpc/audit.h; NULL:
-					 * calls are not reported */
-};
 
 /*
- * 0, -EINVAL (an invalid size) or -ENOMEM.  The user of each export is a struct
- * rpc_share, or NULL.
+ * create() returns 0, -EINVAL (an invalid size) or -ENOMEM.  The user of each
+ * export is a struct rpc_share, or NULL.  destroy() is the same for both.
  */
-int nfs3_create(const struct nfs3_config *config, struct rpc_program **out);
-/* NFSACL version 3 on the same exports; the sizes mean nothing.  0 or
- * -ENOMEM. */
-int nfs3_acl_create(const struct nfs3_config *config, struct rpc_program **out);
-/* Frees either program, whose last call has ended. */
-void nfs3_destroy(struct rpc_program *prog);
-
 extern const struct program_row nfs3_row, nfs3_acl_row;

@@ -98,7 +98,8 @@ struct work_class *nfs3_leave(struct rpc_call *call);
 
 /* nfs3.c: completes the program of @nfs, of which name, number and procedures
  * are set. */
-void nfs3_program_init(struct nfs3 *nfs, const struct nfs3_config *config);
+void nfs3_program_init(struct nfs3 *nfs, const struct program_env *env);
+void nfs3_destroy(struct rpc_program *prog);
 
 /* audit.c: tells of the call, which ends with @err, once. */
 void nfs3_tell(struct rpc_call *call, int err);

@@ -16,12 +16,19 @@ struct export_table;
 struct program_env {
 	struct rpc_server   *server;
 	struct export_table *exports;
-	struct work_class   *names;	/* the share for name look-ups */
-	const char	    *state_dir;
-	bool		     rdma_mount;	/* MOUNT also over RDMA */
+	/* The share of the workers for calls that first have to query a name
+	 * service for their caller; NULL: the common share. */
+	struct work_class   *names;
+	const char	    *state_dir;	/* or NULL: nothing is kept */
+	/* Serve MOUNT also over RDMA.  Clients ask for it over TCP or UDP (RFC
+	 * 8267 section 5.1), where the caller's port tells a privileged one. */
+	bool		     rdma_mount;
 	bool		     port_mapper;	/* clients find ports by one */
 	void		    *locks;	/* of the process's lock manager */
 	struct rpc_audit    *audit;	/* or NULL */
+	/* The largest READ, WRITE and READDIR that FSINFO offers; multiples of
+	 * 4096 up to 1 MiB.  0: 1 MiB, 1 MiB and 64 KiB. */
+	uint32_t	     rtmax, wtmax, dtpref;
 };
 
 struct program_row {

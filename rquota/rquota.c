@@ -186,14 +186,15 @@ static const struct rpc_proc procs2[] = PROCS(2);
 
 static const struct rpc_version versions[] = { SERVES(1), SERVES(2) };
 
-int rquota_create(const struct rquota_config *config, struct rpc_program **out)
+static int create_rquota(const struct program_env *env,
+			 struct rpc_program **out)
 {
 	struct rquota *q = calloc(1, sizeof(*q));
 
 	if (!q)
 		return -ENOMEM;
-	q->exports = config->exports;
-	q->names = config->names;
+	q->exports = env->exports;
+	q->names = env->names;
 	q->prog.name = "rquota";
 	q->prog.prog = RQUOTA_PROGRAM;
 	q->prog.nversions = ARRAY_SIZE(versions);
@@ -206,21 +207,11 @@ int rquota_create(const struct rquota_config *config, struct rpc_program **out)
 	return 0;
 }
 
-void rquota_destroy(struct rpc_program *prog)
+static void destroy_rquota(struct rpc_program *prog)
 {
 	free(container_of(prog, struct rquota, prog));
 }
 
-static int create_rquota(const struct program_env *env,
-			 struct rpc_program **out)
-{
-	const struct rquota_config config = {
-		.exports = env->exports, .names = env->names,
-	};
-
-	return rquota_create(&config, out);
-}
-
 const struct program_row rquota_row = {
-	.create = create_rquota, .destroy = rquota_destroy,
+	.create = create_rquota, .destroy = destroy_rquota,
 };

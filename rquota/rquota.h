@@ -9,21 +9,8 @@
  */
 #pragma once
 
-#include "exports/export.h"
 #include "rpc/program.h"
 
 #define RQUOTA_PROGRAM	100011
-
-struct rquota_config {
-	struct export_table *exports;	/* borrowed: outlives the program */
-	/* The share of the workers in which a call asks a name service of its
-	 * caller.  Borrowed; NULL: the common share. */
-	struct work_class *names;
-};
-
-/* 0 or -ENOMEM. */
-int rquota_create(const struct rquota_config *config, struct rpc_program **out);
-/* No call of it runs any more. */
-void rquota_destroy(struct rpc_program *prog);
 
 extern const struct program_row rquota_row;

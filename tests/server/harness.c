@@ -77,12 +77,8 @@ static void start_programs(struct harness *h, const struct harness_config *c)
 		.drc_bytes = c->reply_bytes ? c->reply_bytes : 1 << 20,
 		.pool = h->pool, .flavors = c->flavors,
 	};
-	struct mountd_config mc = { .exports = h->exports,
-				    .state_dir = c->state_dir,
-				    .rdma = c->rdma_mount };
 	struct rpc_client_config cc = { .rpcbind_port = c->rpcbind_port };
-	struct rquota_config qc = { .exports = h->exports };
-	struct nfs3_config nc = c->nfs3;
+	struct program_env env = c->nfs3;
 	struct nlm_config lc = c->nlm;
 
 	must(rpc_server_create(&sc, &h->server), "rpc server");
@@ -92,12 +88,14 @@ static void start_programs(struct harness *h, const struct harness_config *c)
 	h->names = work_class_create(h->server, "names", 1);
 	if (!h->names)
 		fail("names", "no memory");
-	nc.exports = h->exports;
-	nc.names = mc.names = qc.names = h->names;
-	must(nfs3_create(&nc, &h->nfs), "nfs3");
-	must(nfs3_acl_create(&nc, &h->acl), "nfsacl");
-	must(mountd_create(&mc, &h->mount), "mountd");
-	must(rquota_create(&qc, &h->rquota), "rquota");
+	env.exports = h->exports;
+	env.names = h->names;
+	env.state_dir = c->state_dir;
+	env.rdma_mount = c->rdma_mount;
+	must(nfs3_row.create(&env, &h->nfs), "nfs3");
+	must(nfs3_acl_row.create(&env, &h->acl), "nfsacl");
+	must(mountd_row.create(&env, &h->mount), "mountd");
+	must(rquota_row.create(&env, &h->rquota), "rquota");
 	must(rpc_client_create(&cc, &h->client), "rpc client");
 	lc.exports = h->exports;
 	lc.names = h->names;
@@ -274,10 +272,10 @@ void harness_stop(struct harness *h)
 		rpc_gss_stop(h->gss);
 	rpc_server_destroy(h->server);
 	nlm_destroy(h->nlm);
-	nfs3_destroy(h->nfs);
-	nfs3_destroy(h->acl);
-	mountd_destroy(h->mount);
-	rquota_destroy(h->rquota);
+	nfs3_row.destroy(h->nfs);
+	nfs3_acl_row.destroy(h->acl);
+	mountd_row.destroy(h->mount);
+	rquota_row.destroy(h->rquota);
 	must(thread_start(&thread, "destroy", destroy_exports, h->exports),
 	     "thread");
 	pthread_join(thread, NULL);

@@ -44,7 +44,7 @@ struct harness_config {
 	const struct rpc_flavor *const *flavors;	/* rpc_flavors */
 	struct rpc_gss	     *gss;	/* to start and stop; it is one of the
 					 * flavors */
-	struct nfs3_config    nfs3;	/* its exports are set here */
+	struct program_env    nfs3;	/* its sizes; the rest is set here */
 	struct nlm_config     nlm;	/* the same */
 	uint16_t	      rpcbind_port;	/* of clients: 111 */
 	uint32_t	      unread_ms;	/* struct tcp_options */

@@ -10,14 +10,14 @@ static struct rpc_program *prog;
 
 static void setup(void)
 {
-	struct nfs3_config c = { 0 };
+	struct program_env c = { 0 };
 
-	ck_assert_int_eq(nfs3_create(&c, &prog), 0);
+	ck_assert_int_eq(nfs3_row.create(&c, &prog), 0);
 }
 
 static void teardown(void)
 {
-	nfs3_destroy(prog);
+	nfs3_row.destroy(prog);
 }
 
 static uint32_t flagged(uint8_t flag)
@@ -71,18 +71,18 @@ TEST(procedures_that_are_not_idempotent_are_remembered)
 
 TEST(nfsacl_remembers_what_was_set)
 {
-	struct nfs3_config c = { 0 };
+	struct program_env c = { 0 };
 	const struct rpc_version *v;
 	struct rpc_program *acl;
 
-	ck_assert_int_eq(nfs3_acl_create(&c, &acl), 0);
+	ck_assert_int_eq(nfs3_acl_row.create(&c, &acl), 0);
 	v = &acl->versions[0];
 	ck_assert_uint_eq(acl->prog, 100227);
 	ck_assert_uint_eq(v->vers, 3);
 	ck_assert_uint_eq(v->nproc, NFSACL_NPROC);
 	ck_assert_uint_eq(v->procs[NFSACLPROC3_GETACL].flags, 0);
 	ck_assert_uint_eq(v->procs[NFSACLPROC3_SETACL].flags, RPC_PROC_CACHED);
-	nfs3_destroy(acl);
+	nfs3_row.destroy(acl);
 }
 
 static uint32_t with_step(rpc_step_fn *step)
@@ -119,17 +119,17 @@ TEST(sizes_are_multiples_of_4096_up_to_1_mib)
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
-		struct nfs3_config c[3] = { { .rtmax = sizes[i].size },
+		struct program_env c[3] = { { .rtmax = sizes[i].size },
 					    { .wtmax = sizes[i].size },
 					    { .dtpref = sizes[i].size } };
 
 		for (int j = 0; j < 3; j++) {
 			struct rpc_program *p = NULL;
 
-			ck_assert_int_eq(nfs3_create(&c[j], &p),
+			ck_assert_int_eq(nfs3_row.create(&c[j], &p),
 					 sizes[i].err);
 			if (p)
-				nfs3_destroy(p);
+				nfs3_row.destroy(p);
 		}
 	}
 }

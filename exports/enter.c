@@ -167,9 +167,9 @@ static int enter_export(struct export_table *t, bool crosses,
 	e = set ? find_mount(t, set, at) : NULL;
 	if (e)
 		err = export_admit(t, set, e, peer, &opts, &in);
-	if (err == -EACCES ||
-	    (err == 0 && ((!crosses && !at->is_part && !opts.nohide) ||
-			  in->fs->mark != at->mark)))
+	if (err == -EACCES || (err == 0 && in->fs->mark != at->mark) ||
+	    ((err == 0 || err == -EKEYREJECTED) &&
+	     !crosses && !at->is_part && !opts.nohide))
 		err = -EXDEV;
 	if (err == 0) {
 		ref_get(&in->ref);
@@ -187,6 +187,8 @@ int export_enter_open(struct export_table *t, const struct export_tree *from,
 
 	if (err == -ENOENT && (crosses || at->is_part))
 		return children_enter_open(t->children, from, at, out);
+	if (err == -EKEYREJECTED)
+		return -EACCES;
 	return err == 0 || err == -EAGAIN || err == -ETIMEDOUT ? err : -EXDEV;
 }
 
@@ -212,6 +214,9 @@ int export_enter(struct export_table *t, const struct export_tree *from,
 	case -ETIMEDOUT:
 	case -EREMCHG:
 		return err;
+	/* To go on in the directory below would hide why. */
+	case -EKEYREJECTED:
+		return -EACCES;
 	case -EAGAIN:			/* the answers are gone already */
 		return -ETIMEDOUT;
 	}

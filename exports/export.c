@@ -24,6 +24,8 @@
 
 STAT(export_denied, "requests refused: not a client of the export");
 STAT(export_bad_port, "requests refused: from an unprivileged port");
+STAT(export_bad_flavor, "requests refused: not with this flavor of "
+			"authentication");
 
 int export_table_create(const struct export_config *config,
 			struct export_table **out)
@@ -264,6 +266,16 @@ static int match(struct export_table *t, const struct export_set *set,
 	return -EACCES;
 }
 
+static void refuse_flavor(struct export_table *t, const struct export *e,
+			  const struct addr *a, unsigned port, bool served)
+{
+	stat_inc(export_bad_flavor);
+	refusal_log(t, e, a, port, served ?
+		    "its sec= does not have the flavor of the call; mount it "
+		    "there with sec= and one that it has" :
+		    "its sec= allows only Kerberos, which needs gannet-krb5");
+}
+
 /* Decides whether @peer may use @e, and how.  In an RCU section. */
 static int admit_peer(struct export_table *t, const struct export_set *set,
 		      const struct export *e, const struct export_peer *peer,
@@ -282,8 +294,16 @@ static int admit_peer(struct export_table *t, const struct export_set *set,
 	}
 	if (err < 0)
 		return err;
-	if (c->opts.secure && !peer->any_port && a.family != 0 &&
-	    port >= IPPORT_RESERVED) {
+	*opts = c->opts;
+	if (unlikely(peer->flavor != opts->sec.main || !opts->sec.served)) {
+		err = sec_admit(opts, peer);
+		if (err < 0) {
+			refuse_flavor(t, e, &a, port, opts->sec.served);
+			return err;
+		}
+	}
+	if (port >= IPPORT_RESERVED && a.family != 0 &&
+	    sec_needs_port(opts, peer)) {
 		stat_inc(export_bad_port);
 		refusal_log(t, e, &a, port, "the export is 'secure' and the "
 			    "port is above 1023; add 'insecure' for programs "
@@ -291,7 +311,6 @@ static int admit_peer(struct export_table *t, const struct export_set *set,
 			    "in user space, such as siw");
 		return -EACCES;
 	}
-	*opts = c->opts;
 	return 0;
 }
 

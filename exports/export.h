@@ -21,6 +21,20 @@
 #include "wire/fh.h"
 #include "wire/header.h"
 
+#define EXPORT_FLAVORS	5
+
+/* The flavors of a rule, the one that clients should use first: sec=. */
+struct export_sec {
+	enum rpc_auth_flavor flavor[EXPORT_FLAVORS];
+	uint8_t	 rights[EXPORT_FLAVORS];	/* of each: sec.c */
+	uint8_t	 n;		/* 0: it was not finished yet */
+	bool	 served;	/* callers can come by one of them */
+	/* AUTH_SYS if it is one of them, else the first.  The rights of a rule
+	 * are this one's, those that were found for a caller are the
+	 * caller's. */
+	enum rpc_auth_flavor main;
+};
+
 /* One client's rights on one export: exports(5) options. */
 struct export_opts {
 	bool	 rw;
@@ -34,6 +48,8 @@ struct export_opts {
 	bool	 crossmnt;	/* what is mounted below is part of it */
 	bool	 nohide;	/* entered from an export that it is below */
 	bool	 limited;	/* by one of the rates below */
+	bool	 is_weak;	/* of a caller whose flavor is none of the
+				 * rule's: EXPORT_MOUNTS */
 	bool	 has_id;	/* filehandles that it gets have the id below,
 				 * not the export's */
 	uint32_t anonuid;
@@ -42,6 +58,7 @@ struct export_opts {
 	uint64_t fsid;		/* of fattr3.  In a rule: set with has_id alone;
 				 * in options that were found for a client:
 				 * always set */
+	struct export_sec sec;
 	struct rates client_max;	/* what each address may have */
 	struct rates max;	/* what all clients of the export may have;
 				 * the same in all rules of a path */
@@ -76,6 +93,7 @@ struct export_config {
 	const struct backends *backends;
 	const char *state_dir;		/* NULL: nothing is kept */
 	bool manage_gids;		/* of entries that don't say */
+	bool krb5;			/* callers can come by Kerberos */
 	bool check;			/* nothing is served: see vfs_config */
 	/* Both functions may be NULL.  @e is new, not mounted, and no reader
 	 * can find it yet: e->user can be set here.  It has the path and the
@@ -155,20 +173,36 @@ void export_set_notes(const struct export_set *set,
 int export_table_publish(struct export_table *t, struct export_set *set,
 			 char **err);
 
+/* Must the flavor of a caller be one of the rule's? */
+enum export_need {
+	EXPORT_CALLS,		/* yes */
+	/* No: it mounts (RFC 2623 section 2.3.2).  Then its options are those
+	 * of the anonymous user, who may only read, and is_weak. */
+	EXPORT_MOUNTS,
+	/* No: stock clients take locks with AUTH_SYS whatever they mounted
+	 * with. */
+	EXPORT_LOCKS,
+};
+
 /* A caller, as rules see it. */
 struct export_peer {
 	const struct sockaddr *addr;
 	bool	    any_port;		/* `secure` is not for its transport */
 	enum rpc_auth_flavor flavor;	/* how it said who it is */
+	enum export_need need;
 };
 
+/* Sets @out to the flavors that @opts has, as MNT lists them (RFC 2623 section
+ * 2.7).  Returns how many there are. */
+unsigned export_flavors(const struct export_opts *opts,
+			uint32_t out[EXPORT_FLAVORS]);
 /*
  * Finds the export with this id, and @peer's options for it.  Counted: put it.
  * -ESTALE: no such export; -EACCES: not for this peer, or (with secure) not
- * from this port; -ETIMEDOUT: it is not mounted yet.  Any registered thread;
- * never blocks: netgroups and host names are resolved into a cache by
- * export_resolve() and -EAGAIN says that a worker must do that first, or
- * export_reach().
+ * from this port; -EKEYREJECTED: not with this flavor; -ETIMEDOUT: it is not
+ * mounted yet.  Any registered thread; never blocks: netgroups and host names
+ * are resolved into a cache by export_resolve() and -EAGAIN says that a worker
+ * must do that first, or export_reach().
  */
 int export_find(struct export_table *t, uint32_t id,
 		const struct export_peer *peer, struct export_tree **out,
@@ -189,7 +223,8 @@ int export_reach(struct export_table *t, uint32_t id,
  * Another file system, @at, that a lookup in the directory @dir of @from came
  * to, as the export to go on in.  It has an entry, or @crosses (crossmnt of the
  * caller's options) or at->is_part.  Counted.  Workers only: waits for it a
- * little.  -EXDEV: it is not to be entered; -ETIMEDOUT: come again;
+ * little.  -EXDEV: it is not to be entered; -EACCES: not with this flavor;
+ * -ETIMEDOUT: come again;
  * -EREMCHG: something else was mounted there meanwhile, look up the name again.
  */
 int export_enter(struct export_table *t, const struct export_tree *from,

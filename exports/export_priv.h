@@ -244,13 +244,9 @@ struct option_target {
 	} mountpoint;
 	/* Of the export; one that was not given is NO_RATE. */
 	struct rates max;
-	struct {
-		bool		   named;	/* in a sec= */
-		bool		   active;	/* in the last sec= */
-		struct export_opts opts;	/* of its callers, if named */
-	} sys;
-	bool	sec_given, sec_here;	/* at all, in the last list */
-	const char *sec_lacking;	/* of its flavors, or NULL */
+	unsigned sec_active;		/* bits: flavors of the last sec= in
+					 * this list, by their places */
+	bool	has_krb5;		/* callers can come by Kerberos */
 	bool	xprtsec_given, xprtsec_none;
 	/* Called for an option that is taken and not done; or NULL. */
 	void  (*warn)(void *arg, const char *text);
@@ -285,6 +281,36 @@ void export_max_print(const struct rates *max, FILE *out);
 const char *export_option_at(unsigned i, enum option_kind *kind);
 
 
+/* sec.c */
+#define SEC_TEXT_MAX	64
+/* Reads the value of sec=.  0, or -EINVAL and *@err. */
+int  sec_read(const char *value, struct option_target *t, char **err);
+/* Calls @set for the flavors of the last sec= in this list.  False: there is
+ * no such sec=, but an earlier one, so @set has no effect. */
+bool sec_set(struct option_target *t, void (*set)(struct export_opts *opts,
+						  const void *arg),
+	     const void *arg);
+/* All options were read. */
+void sec_finish(struct export_opts *opts, bool has_krb5);
+/* "krb5p:sys" */
+void sec_text(const struct export_sec *s, char text[SEC_TEXT_MAX]);
+/* True if @s has a flavor of Kerberos; @served: the others, perhaps "". */
+bool sec_lacks_krb5(const struct export_sec *s, char served[SEC_TEXT_MAX]);
+bool sec_is_same(const struct export_sec *a, const struct export_sec *b);
+/* True if the flavors have different rights. */
+bool sec_is_mixed(const struct export_sec *s);
+/* The name of the flavor @i, and the options of its callers; NULL: there is
+ * none. */
+const char *sec_rule(const struct export_opts *opts, unsigned i,
+		     struct export_opts *out);
+/* True if @peer, whose options these are, has to use a port below 1024. */
+bool sec_needs_port(const struct export_opts *opts,
+		    const struct export_peer *peer);
+/* Makes a rule's @opts those of @peer.  0; -EKEYREJECTED: its flavor is not the
+ * rule's; -EACCES: the same, of what is not a call of NFS, since callers can't
+ * come by any flavor of the rule. */
+int  sec_admit(struct export_opts *opts, const struct export_peer *peer);
+
 /* set.c */
 int  export_set_alloc(struct export_set **out);
 void export_set_put(struct export_set *set);
@@ -311,6 +337,8 @@ struct export_set *export_current(struct export_table *t);
 int export_set_finish(struct export_set *set, char **err);
 
 /* fsid.c */
+/* Reads the value of fsid=.  False: it is none. */
+bool fsid_parse(const char *s, struct fsid_option *fsid);
 void fsid_take(struct export *e, const struct fsid_option *fsid);
 /* Makes @id the export's, if one of its clients has it. */
 void fsid_prefer(struct export *e, uint32_t id);
@@ -370,8 +398,8 @@ char *tree_failure(const struct export_tree *e);
 /* export.c */
 /*
  * Decides whether @peer may use @e, and how; *@out is the tree, not counted.
- * In an RCU section.  As export_find(); -EAGAIN also: export_open_child() has
- * to open it.
+ * In an RCU section.  As export_find(), and -EKEYREJECTED also sets *@opts;
+ * -EAGAIN also: export_open_child() has to open it.
  */
 int export_admit(struct export_table *t, const struct export_set *set,
 		 const struct export *e, const struct export_peer *peer,

@@ -17,8 +17,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <sodium.h>
-
 #include "lib/fail.h"
 #include "lib/util.h"
 
@@ -47,62 +45,6 @@ bool export_parse_number(const char *s, uint32_t max, uint32_t *out)
 			return false;
 	}
 	*out = (uint32_t)v;
-	return true;
-}
-
-/* 32 hexadecimal digits, whatever stands between them. */
-static bool parse_uuid(const char *s, uint8_t uuid[16])
-{
-	unsigned n = 0;
-
-	for (; *s; s++) {
-		char hex[2] = { *s, '\0' };
-
-		if (ispunct((unsigned char)*s))
-			continue;
-		if (!isxdigit((unsigned char)*s) || n == 32)
-			return false;
-		uuid[n / 2] = (uint8_t)(uuid[n / 2] << 4 |
-					strtoul(hex, NULL, 16));
-		n++;
-	}
-	return n == 32;
-}
-
-/* As C writes it: hexadecimal behind 0x, octal behind 0. */
-static bool parse_c_number(const char *s, uint32_t *out)
-{
-	char *end;
-	unsigned long v;
-
-	if (!isdigit((unsigned char)*s))
-		return false;
-	errno = 0;
-	v = strtoul(s, &end, 0);
-	*out = (uint32_t)v;
-	return !*end && errno == 0 && v <= UINT32_MAX;
-}
-
-/* The id of a hash has its highest bit set, as few numbers have. */
-static bool parse_fsid(const char *s, struct fsid_option *fsid)
-{
-	uint8_t uuid[16] = { 0 };
-	uint8_t key[crypto_shorthash_KEYBYTES] = { 0 };
-	uint64_t hash;
-
-	if (strcmp(s, "root") == 0)
-		s = "0";
-	if (parse_c_number(s, &fsid->id)) {
-		fsid->fsid = fsid->id;
-	} else if (parse_uuid(s, uuid)) {
-		memcpy(fsid->uuid, uuid, sizeof(uuid));
-		crypto_shorthash((uint8_t *)&hash, uuid, sizeof(uuid), key);
-		fsid->fsid = hash;
-		fsid->id = (uint32_t)hash | 0x80000000;
-	} else {
-		return false;
-	}
-	fsid->given = true;
 	return true;
 }
 
@@ -160,16 +102,22 @@ static bool is_of_flavor(const struct option_row *row)
 	       row->offset == offsetof(struct export_opts, secure);
 }
 
+static void set_row(struct export_opts *opts, const void *arg)
+{
+	put_flag(opts, arg);
+}
+
 static int set_flag(const struct option_row *row, const char *value,
 		    struct option_target *t, char **err)
 {
+	char list[SEC_TEXT_MAX];
+
 	put_flag(&t->opts, row);
-	if (t->sys.active)
-		put_flag(&t->sys.opts, row);
-	else if (t->sys.named && !t->sec_here && is_of_flavor(row) &&
-		 get_flag(&t->sys.opts, row) != row->on)
-		warn(t, "%s: no effect, because sec= stands in the defaults "
-		     "of the line; write sec=sys,%s", row->name, row->name);
+	if (!is_of_flavor(row) || sec_set(t, set_row, row))
+		return 0;
+	sec_text(&t->opts.sec, list);
+	warn(t, "%s: no effect, because sec= stands in the defaults of the "
+	     "line; write sec=%s,%s", row->name, list, row->name);
 	return 0;
 }
 
@@ -203,7 +151,7 @@ static int set_fsid(const struct option_row *row, const char *value,
 {
 	struct fsid_option fsid = { 0 };
 
-	if (!parse_fsid(value, &fsid))
+	if (!fsid_parse(value, &fsid))
 		return fail_with(err, "fsid=%s: expected a number, 0 to "
 				   "4294967295, or a UUID", value);
 	if (!t->fsid.given || is_number(&t->fsid) || !is_number(&fsid))
@@ -258,17 +206,10 @@ static int set_mountpoint(const struct option_row *row, const char *value,
 	return 0;
 }
 
-/* A word of sec= or of xprtsec=. */
+/* A word of xprtsec=. */
 struct way {
 	const char *word;
 	const char *lacking;	/* NULL: callers are served that way */
-};
-
-/* The one that is served, under two names, is AUTH_SYS. */
-static const struct way flavors[] = {
-	{ "sys", NULL }, { "unix", NULL }, { "none", "" }, { "null", "" },
-	{ "krb5", "Kerberos" }, { "krb5i", "Kerberos" },
-	{ "krb5p", "Kerberos" }, { NULL, NULL },
 };
 
 static const struct way protections[] = {
@@ -316,30 +257,10 @@ static int read_ways(const struct option_row *row, const char *value,
 	}
 }
 
-/*
- * The options behind a sec= are those of the flavors in it.  A flavor begins
- * with the options that were given before it was first named.
- */
 static int set_sec(const struct option_row *row, const char *value,
 		   struct option_target *t, char **err)
 {
-	const char *lacking;
-	bool has_sys;
-	int ret = read_ways(row, value, flavors, &has_sys, &lacking, err);
-
-	if (ret < 0)
-		return ret;
-	if (has_sys && !t->sys.named)
-		t->sys.opts = t->opts;
-	t->sys.named |= has_sys;
-	t->sys.active = has_sys;
-	t->sec_given = t->sec_here = true;
-	if (!lacking)
-		return 0;
-	t->sec_lacking = lacking;
-	warn(t, "sec=%s: there is no %s here: only callers with sys are "
-	     "served", value, lacking);
-	return 0;
+	return sec_read(value, t, err);
 }
 
 static int set_xprtsec(const struct option_row *row, const char *value,
@@ -473,7 +394,8 @@ bool export_opts_same(const struct export_opts *a, const struct export_opts *b)
 		if (row->set == set_id && get_id(a, row) != get_id(b, row))
 			return false;
 	}
-	return rates_same(&a->client_max, &b->client_max);
+	return sec_is_same(&a->sec, &b->sec) &&
+	       rates_same(&a->client_max, &b->client_max);
 }
 
 /* True if a row before @i does the same. */
@@ -498,18 +420,46 @@ static void print_rates(const struct rates *r, const char *before, FILE *out)
 			backend_size_text(text, r->bytes));
 }
 
+static bool has_flag(const struct export_opts *opts, unsigned i)
+{
+	const struct option_row *row = &rows[i];
+
+	return row->set == set_flag && get_flag(opts, row) == row->on &&
+	       !is_synonym(i);
+}
+
+/* "sec=krb5,rw,secure,sec=sys,ro,secure" */
+static void print_mixed(const struct export_opts *opts, FILE *out)
+{
+	struct export_opts its;
+	const char *name;
+
+	for (unsigned f = 0; (name = sec_rule(opts, f, &its)); f++) {
+		fprintf(out, "%ssec=%s", f ? "," : "", name);
+		for (unsigned i = 0; i < ARRAY_SIZE(rows); i++)
+			if (is_of_flavor(&rows[i]) && has_flag(&its, i))
+				fprintf(out, ",%s", rows[i].name);
+	}
+}
+
 void export_opts_print(const struct export_opts *opts, FILE *out)
 {
+	bool mixed = sec_is_mixed(&opts->sec);
+	char list[SEC_TEXT_MAX];
+
 	for (unsigned i = 0; i < ARRAY_SIZE(rows); i++) {
 		const struct option_row *row = &rows[i];
 
-		if (row->set == set_flag && get_flag(opts, row) == row->on &&
-		    !is_synonym(i))
+		if (has_flag(opts, i) && !(mixed && is_of_flavor(row)))
 			fprintf(out, "%s,", row->name);
 		else if (row->set == set_id)
 			fprintf(out, "%s%u,", row->name, get_id(opts, row));
 	}
-	fprintf(out, "sec=sys");
+	sec_text(&opts->sec, list);
+	if (mixed)
+		print_mixed(opts, out);
+	else
+		fprintf(out, "sec=%s", list);
 	print_rates(&opts->client_max, ",client_", out);
 }
 
@@ -552,7 +502,7 @@ int export_opts_parse(const char *text, struct option_target *t, char **err)
 	const char *end;
 	int ret = 0;
 
-	t->sys.active = t->sec_here = false;
+	t->sec_active = 0;
 	/* A comma at the end is taken. */
 	for (; *text; text = end + (*end == ',')) {
 		wrong = NULL;
@@ -574,25 +524,29 @@ int export_opts_parse(const char *text, struct option_target *t, char **err)
 	return ret;
 }
 
+/* Tells that callers can't come as the rule says. */
+static void warn_of_krb5(struct option_target *t)
+{
+	char list[SEC_TEXT_MAX], served[SEC_TEXT_MAX];
+
+	if (t->has_krb5 || !sec_lacks_krb5(&t->opts.sec, served))
+		return;
+	sec_text(&t->opts.sec, list);
+	if (*served)
+		warn(t, "sec=%s: Kerberos needs gannet-krb5, which is not "
+		     "loaded: only callers with %s are served", list, served);
+	else
+		warn(t, "sec=%s: Kerberos needs gannet-krb5, which is not "
+		     "loaded: no caller is served", list);
+}
+
 int export_opts_finish(struct option_target *t, char **err)
 {
-	if (t->sec_given && !t->sys.named && t->sec_lacking)
-		return fail_with(err, "sec= without sys is refused: there "
-				   "is no %s here, and users would be "
-				   "believed without it; add sec=sys if that "
-				   "is meant", t->sec_lacking);
-	if (t->sec_given && !t->sys.named)
-		return fail_with(err, "sec= without sys is refused: callers "
-				   "that say who they are would be served all "
-				   "the same; write sec=sys,all_squash to make "
-				   "all callers anonymous");
 	if (t->xprtsec_given && !t->xprtsec_none)
 		return fail_with(err, "xprtsec= without none is refused: "
 				   "there is no TLS here, and calls would go "
 				   "unprotected; add none if that is meant");
-	for (unsigned i = 0; t->sec_given && i < ARRAY_SIZE(rows); i++)
-		if (rows[i].set == set_flag && is_of_flavor(&rows[i]) &&
-		    get_flag(&t->sys.opts, &rows[i]) == rows[i].on)
-			put_flag(&t->opts, &rows[i]);
+	sec_finish(&t->opts, t->has_krb5);
+	warn_of_krb5(t);
 	return 0;
 }

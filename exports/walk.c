@@ -177,7 +177,7 @@ static int change_rules(const struct walk_client *c, struct walk *w,
 
 	err = export_rule_for(c->exports, in, &c->peer, &opts);
 	if (err < 0)
-		return err;
+		return err == -EKEYREJECTED ? -EACCES : err;
 	err = export_caller_counted(c->exports, &opts, &c->who, may_wait,
 				    &cred);
 	if (err < 0)
@@ -374,6 +374,8 @@ int walk_to(const struct walk_client *c, struct xdr_view path, struct walk *w,
 
 	if (!w->exp) {			/* start_over() */
 		err = walk_begin(c, path, w);
+		if (err == -EKEYREJECTED)
+			return -EACCES;
 		return err < 0 ? err : WALK_MOVES;
 	}
 	if (w->at.path) {

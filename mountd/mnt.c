@@ -64,6 +64,7 @@ static struct walk_client client_of(struct rpc_call *call)
 		.peer = {
 			.addr = rpc_call_peer(call), .flavor = cred->flavor,
 			.any_port = call->msg->xprt->any_port,
+			.need = EXPORT_MOUNTS,
 		},
 		.who = {
 			.none = cred->flavor == RPC_AUTH_NONE,
@@ -121,6 +122,27 @@ static int walk_on(struct rpc_call *call, const struct walk_client *client,
 	return n;
 }
 
+/* The flavors of the rule that the server has, in the rule's order. */
+static uint32_t list_flavors(const struct rpc_server *server,
+			     const struct export_opts *opts,
+			     uint32_t out[MOUNT_MAX_FLAVORS])
+{
+	uint32_t wanted[EXPORT_FLAVORS], served[MOUNT_MAX_FLAVORS], n = 0;
+	unsigned nserved = rpc_server_mnt_flavors(server, served,
+						  MOUNT_MAX_FLAVORS);
+	unsigned nwanted = export_flavors(opts, wanted);
+
+	for (unsigned i = 0; i < nwanted; i++) {
+		bool has = wanted[i] == RPC_AUTH_NONE;
+
+		for (unsigned k = 0; k < nserved; k++)
+			has |= served[k] == wanted[i];
+		if (has)
+			out[n++] = wanted[i];
+	}
+	return n;
+}
+
 int mount_walk(struct rpc_call *call)
 {
 	const struct walk_client client = client_of(call);
@@ -141,9 +163,8 @@ int mount_walk(struct rpc_call *call)
 	node->fs->ops->handle(node, &handle);
 	export_fh_make(client.exports, w->exp, &w->opts, &handle, &r->fh);
 	r->result.fh = (struct xdr_view){ r->fh.data, r->fh.len };
-	r->result.nflavors = rpc_server_mnt_flavors(call->server,
-						    r->result.flavors,
-						    MOUNT_MAX_FLAVORS);
+	r->result.nflavors = list_flavors(call->server, &w->opts,
+					  r->result.flavors);
 	vfs_node_put(node);
 	return 0;
 }

@@ -27,6 +27,15 @@
 
 static _Thread_local unsigned calls_begun;
 
+/* A client may not have what its user's flavor takes when it mounts (RFC 2623
+ * section 2.3.2). */
+static bool is_of_mounting(const struct rpc_call *call)
+{
+	return call->prog->prog == NFS3_PROGRAM &&
+	       (call->procnum == NFSPROC3_GETATTR ||
+		call->procnum == NFSPROC3_FSINFO);
+}
+
 /*
  * Finds the export; on a poller, without waiting.  A worker comes here only to
  * ask the name service for the caller, or to open the export, in the share for
@@ -35,7 +44,7 @@ static _Thread_local unsigned calls_begun;
 static int find_export(struct rpc_call *call, struct nfs3_op *op)
 {
 	struct export_table *t = op->nfs->exports;
-	const struct export_peer peer = nfs3_peer(call);
+	struct export_peer peer = nfs3_peer(call);
 	const struct rpc_cred *cred = &call->cred;
 	const struct export_claim who = {
 		.none = cred->flavor == RPC_AUTH_NONE, .uid = cred->uid,
@@ -45,6 +54,8 @@ static int find_export(struct rpc_call *call, struct nfs3_op *op)
 	struct export_tree *exp;
 	int err;
 
+	if (is_of_mounting(call))
+		peer.need = EXPORT_MOUNTS;
 	op->borrowed = !call->may_wait;
 	if (op->borrowed) {
 		rcu_enter();
@@ -53,19 +64,19 @@ static int find_export(struct rpc_call *call, struct nfs3_op *op)
 			err = export_caller(t, &op->opts, &who, &op->cred);
 	} else {
 		err = export_reach(t, op->id, &peer, &exp, &op->opts);
-		if (err < 0)
-			return err;
-		err = export_caller_counted(t, &op->opts, &who, true,
-					    &op->cred);
-		if (err < 0)
-			export_put(exp);
+		if (err == 0) {
+			err = export_caller_counted(t, &op->opts, &who, true,
+						    &op->cred);
+			if (err < 0)
+				export_put(exp);
+		}
 	}
 	if (err == 0) {
 		op->exp = exp;
 		share = exp->user;
 		call->by_export = share ? share->account : NULL;
 	}
-	return err;
+	return err == -EKEYREJECTED ? RPC_TOO_WEAK : err;
 }
 
 /* True if the backend has forgotten the operation. */
@@ -243,6 +254,18 @@ static int keep_to_limits(struct rpc_call *call, struct nfs3_op *op)
 			      &op->opts.client_max, most_bytes(call));
 }
 
+bool nfs3_is_root(const struct nfs3_op *op)
+{
+	struct vfs_node *root;
+	bool is;
+
+	if (op->exp->fs->ops->root(op->exp->fs, &root) < 0)
+		return false;
+	is = root == op->vfs.node;
+	vfs_node_put(root);
+	return is;
+}
+
 int nfs3_find_node(struct rpc_call *call)
 {
 	struct nfs3_op *op = nfs3_op(call);
@@ -254,9 +277,12 @@ int nfs3_find_node(struct rpc_call *call)
 			return err;
 	}
 	err = open_node(op, &op->vfs.node);
-	if (err == 0)
-		op->ops = op->vfs.node->fs->ops;
-	return err;
+	if (err < 0)
+		return err;
+	op->ops = op->vfs.node->fs->ops;
+	if (unlikely(op->opts.is_weak) && !nfs3_is_root(op))
+		return RPC_TOO_WEAK;
+	return 0;
 }
 
 int nfs3_check_rw(struct rpc_call *call)

@@ -172,6 +172,9 @@ static inline int nfs3_do(struct nfs3_op *op, vfs_op_fn *fn)
 _Static_assert(VFS_PENDING == RPC_PENDING, "a step passes it on");
 /* Opens op->other, which must lie in the same export, unless it is open. */
 int nfs3_open_other(struct nfs3_op *op, struct xdr_view fh);
+/* True if the call's node is the root of its export, or of a file system below
+ * one. */
+bool nfs3_is_root(const struct nfs3_op *op);
 /* The attributes of @node, unless the operation told them. */
 void nfs3_post_wcc(struct rpc_call *call, struct vfs_node *node,
 		   struct nfs3_wcc *wcc);

@@ -89,19 +89,6 @@ static int enter_child(struct rpc_call *call, struct nfs3_lookup_res *r)
 	return err;
 }
 
-static bool is_child_root(const struct nfs3_op *op)
-{
-	struct vfs_node *root;
-	bool is;
-
-	if (op->exp->id == op->exp->top ||
-	    op->exp->fs->ops->root(op->exp->fs, &root) < 0)
-		return false;
-	is = root == op->vfs.node;
-	vfs_node_put(root);
-	return is;
-}
-
 /* ".." at the root of a file system below an export. */
 static int look_above(struct rpc_call *call, struct nfs3_lookup_res *r)
 {
@@ -170,7 +157,8 @@ NFS3_STEP(lookup)
 	if (err < 0)
 		return err;
 	op->vfs.attr = &r->attr.attr;
-	if (nfs3_is_dotdot(op->vfs.name) && is_child_root(op))
+	if (nfs3_is_dotdot(op->vfs.name) && op->exp->id != op->exp->top &&
+	    nfs3_is_root(op))
 		return look_above(call, r);
 	if (nfs3_is_dot(op->vfs.name)) {
 		err = lookup_self(op, r);

@@ -54,12 +54,16 @@ struct work_item;
  *	-EAGAIN		the step would wait, and call->may_wait is false: a
  *			worker runs it again.  It has had no effect, or has
  *			noted in the call how far it came
+ *	RPC_TOO_WEAK	the call's flavor does not suffice for what it is about:
+ *			end() is called with -EACCES, and the call is denied,
+ *			with RPC_AUTH_TOOWEAK
  *	-errno		the procedure failed: skips the steps that are left
  */
 typedef int rpc_step_fn(struct rpc_call *call);
 
 #define RPC_DONE	1
 #define RPC_PENDING	INT_MIN
+#define RPC_TOO_WEAK	(INT_MIN + 1)
 
 #define RPC_STEPS	8
 

@@ -27,6 +27,7 @@
 #define SPIN_MAX	(32u << 10)
 
 STAT(rpc_system_err, "calls that failed inside the server");
+STAT(rpc_too_weak, "calls denied because their export wants another flavor");
 STAT(rpc_inline, "calls completed on a poller");
 STAT(rpc_would_block, "calls moved from a poller to a worker");
 STAT(rpc_no_buffer, "calls that waited for a payload buffer");
@@ -187,8 +188,19 @@ static int run_end(struct rpc_call *call, int err)
 	return call->proc->end ? call->proc->end(call, err) : err;
 }
 
+static void run_deny(struct rpc_slot *slot)
+{
+	run_end(&slot->call, -EACCES);
+	stat_inc(rpc_too_weak);
+	rpc_reply_denied(slot, RPC_AUTH_TOOWEAK);
+}
+
 static void run_finish(struct rpc_slot *slot, int err)
 {
+	if (unlikely(err == RPC_TOO_WEAK)) {
+		run_deny(slot);
+		return;
+	}
 	err = run_end(&slot->call, err);
 	if (err == 0)
 		rpc_reply_results(slot);

@@ -52,6 +52,8 @@ static int begin_path(struct rpc_call *call)
 	const struct rquota_args *a = rpc_args(call);
 	int err = walk_begin(&client, a->path, rpc_state(call));
 
+	if (err == -EKEYREJECTED)
+		return RPC_TOO_WEAK;
 	if (err < 0)
 		return err;
 	return call->may_wait ? rpc_call_move(call, NULL) : 0;

@@ -194,16 +194,40 @@ void caller_close(struct caller *c)
 	sem_destroy(&c->done);
 }
 
+/* A header whose credential has @cred's flavor. */
+static void put_flavored(struct caller *c, struct rpc_header *h,
+			 const struct caller_cred *cred)
+{
+	uint8_t body[RPC_MAX_AUTH];
+	struct xdr_out x;
+
+	xdr_out_init(&x, body, sizeof(body));
+	xdr_put_u32(&x, 0);
+	xdr_put_opaque(&x, "", 0);
+	xdr_put_u32(&x, cred->uid);
+	xdr_put_u32(&x, cred->gid);
+	xdr_put_u32(&x, cred->ngids);
+	for (unsigned i = 0; i < cred->ngids; i++)
+		xdr_put_u32(&x, cred->gids[i]);
+	h->flavor = cred->flavor;
+	h->cred = (struct xdr_view){ body, (uint32_t)xdr_out_len(&x) };
+	rpc_header_call_signed(&c->out, h);
+	rpc_auth_put(&c->out, RPC_AUTH_NONE, (struct xdr_view){ NULL, 0 });
+}
+
 void caller_begin(struct caller *c, uint32_t prog, uint32_t vers,
 		  uint32_t proc, const struct caller_cred *cred)
 {
-	const struct rpc_header h = { .xid = ++c->xid, .prog = prog,
-				      .vers = vers, .proc = proc };
+	struct rpc_header h = { .xid = ++c->xid, .prog = prog, .vers = vers,
+				.proc = proc };
 	const struct rpc_auth_sys sys = { .machine = "", .uid = cred->uid,
 		.gid = cred->gid, .ngids = cred->ngids, .gids = cred->gids };
 
 	xdr_out_init(&c->out, c->call + 4, sizeof(c->call) - 4);
-	rpc_header_call(&c->out, &h, cred->none ? NULL : &sys);
+	if (cred->flavor)
+		put_flavored(c, &h, cred);
+	else
+		rpc_header_call(&c->out, &h, cred->none ? NULL : &sys);
 }
 
 static uint32_t exchange_tcp(struct caller *c, uint8_t *call, uint32_t len)

@@ -37,9 +37,11 @@ bool doors_may_bind_reserved(void);
 void doors_open(struct doors *d, const struct harness_config *config);
 void doors_close(struct doors *d);
 
-/* The caller's credential, AUTH_SYS unless @none. */
+/* The caller's credential, AUTH_SYS unless @none, or another flavor whose body
+ * is the same. */
 struct caller_cred {
 	bool	 none;
+	uint32_t flavor;		/* 0: AUTH_SYS */
 	uint32_t uid, gid;
 	unsigned ngids;
 	uint32_t gids[32];

@@ -210,7 +210,7 @@ void harness_start(struct harness *h, const struct harness_config *config)
 		c = *config;
 	ec = (struct export_config){
 		.backend = c.backend ? c.backend : &mem_vfs_ops,
-		.state_dir = c.state_dir,
+		.state_dir = c.state_dir, .krb5 = c.krb5,
 	};
 	memset(h, 0, sizeof(*h));
 	must(pool_create(c.pool_bytes ? c.pool_bytes : 64u << 20, &h->pool),

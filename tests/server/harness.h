@@ -44,6 +44,7 @@ struct harness_config {
 	const struct rpc_flavor *const *flavors;	/* rpc_flavors */
 	struct rpc_gss	     *gss;	/* to start and stop; it is one of the
 					 * flavors */
+	bool		      krb5;	/* one of the flavors is Kerberos */
 	struct program_env    nfs3;	/* its sizes; the rest is set here */
 	struct nlm_config     nlm;	/* the same */
 	uint16_t	      rpcbind_port;	/* of clients: 111 */

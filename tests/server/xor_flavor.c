@@ -164,7 +164,7 @@ static enum rpc_auth_stat verify(const struct rpc_flavor *self,
 	kind = xdr_get_u32(&x);
 	session = xdr_get_u32(&x);
 	*s = (struct state){ atomic_load(&session_key), xdr_get_u32(&x) };
-	call->cred = (struct rpc_cred){ .flavor = RPC_AUTH_SYS };
+	call->cred = (struct rpc_cred){ .flavor = RPC_AUTH_KRB5 };
 	if (!xdr_ok(&x))
 		return RPC_AUTH_BADCRED;
 	if (kind == XOR_INIT) {
@@ -189,6 +189,6 @@ static bool is_wrapped(const struct rpc_header *h)
 }
 
 const struct rpc_flavor xor_flavor = {
-	.flavor = XOR_FLAVOR, .mnt = { XOR_FLAVOR, XOR_FLAVOR + 1 },
+	.flavor = XOR_FLAVOR, .mnt = { RPC_AUTH_KRB5, RPC_AUTH_KRB5I },
 	.verify = verify, .wraps = is_wrapped,
 };

@@ -27,6 +27,7 @@
 #include "lib/log.h"
 #include "lib/util.h"
 #include "tests/unit/export_fixture.h"
+#include "tests/unit/judged_options.h"
 #include "tests/unit/runner.h"
 
 #define WAIT_MS	20000
@@ -74,38 +75,6 @@ static const char *const lists[] = {
 	"*.other @trusted 192.0.2.0/28 h9.example *",
 };
 
-/* The text behind the paths of further exports, for HOST alone. */
-#define HOST	"10.9.9.9"
-static const char *const options[] = {
-	HOST, HOST "()", HOST "(rw)", HOST "(rw,ro)", "-rw " HOST,
-	"-rw " HOST "(ro)", "-ro,insecure " HOST "(rw,secure)",
-	HOST "(insecure,all_squash,no_root_squash)",
-	HOST "(no_root_squash,root_squash,all_squash,no_all_squash)",
-	HOST "(anonuid=7,anongid=8)", "-anonuid=7 " HOST "(anongid=-2)",
-	HOST "(anonuid=-2,async,wdelay,subtree_check,crossmnt,nohide)",
-	HOST "(sec=sys)", HOST "(sec=unix,rw)", HOST "(rw,sec=krb5:sys)",
-	HOST "(sec=krb5,rw,sec=sys,ro)", HOST "(sec=sys,ro,sec=krb5,rw)",
-	HOST "(sec=sys,sec=krb5,rw,insecure,no_root_squash)",
-	HOST "(rw,sec=sys,sec=krb5,ro,all_squash)",
-	HOST "(sec=krb5,rw,sec=sys)", HOST "(sec=krb5,all_squash,sec=sys:none)",
-	HOST "(sec=sys,ro,sec=krb5,rw,sec=sys,insecure)",
-	HOST "(sec=sys,rw,sec=krb5i,ro,sec=krb5p:sys,no_root_squash)",
-	"-sec=sys,ro " HOST "(rw)", "-sec=sys,rw " HOST "(ro)",
-	"-sec=sys,rw " HOST "(sec=sys,ro)", "-sec=krb5 " HOST "(sec=sys)",
-	"-sec=krb5,rw " HOST "(sec=sys,insecure)", HOST "(rw,)",
-	HOST "(nordirplus,no_acl,pnfs,security_label,insecure_locks,rw)",
-};
-
-/* The same, since nfs-utils 2.6.3: without TLS the server here must let in
- * those alone that it lets in. */
-static const char *const transports[] = {
-	HOST "(rw)", HOST "(xprtsec=none)", HOST "(xprtsec=tls)",
-	HOST "(xprtsec=mtls)", HOST "(xprtsec=tls:mtls)",
-	HOST "(xprtsec=mtls:none)", HOST "(xprtsec=none:tls:mtls)",
-	HOST "(xprtsec=tls,xprtsec=none)", HOST "(xprtsec=none,xprtsec=tls)",
-	"-xprtsec=none " HOST "(xprtsec=tls)", "-xprtsec=tls " HOST "(rw)",
-	"-xprtsec=tls " HOST "(xprtsec=none)", HOST "(xprtsec=mtls,sec=sys)",
-};
 static bool knows_transports;		/* the judge does */
 
 static const char *const addresses[] = {
@@ -430,7 +399,8 @@ TEST(each_address_matches_the_client_that_exportfs_says)
 /* The kernel's NFSEXP_ flags. */
 enum { READONLY = 1, INSECURE = 2, ROOTSQUASH = 4, ALLSQUASH = 8 };
 
-/* "flags anonuid anongid" of callers with AUTH_SYS, as the kernel is told. */
+/* "anonuid anongid", and the flavors with their flags, as the kernel is told;
+ * without a list it serves AUTH_SYS. */
 static void their_options(const char *domain, unsigned i, char *out)
 {
 	char question[1200];
@@ -442,35 +412,47 @@ static void their_options(const char *domain, unsigned i, char *out)
 	answer = judge(CHANNEL_EXPORT, question);
 	ck_assert_int_eq(sscanf(answer, "%*s %*s %*u %u %d %d", &flags, &uid,
 				&gid), 3);
+	out += sprintf(out, "%u %u", (uint32_t)uid, (uint32_t)gid);
 	sec = strstr(answer, "secinfo ");
-	if (sec && sscanf(sec, "secinfo %u%n", &n, &used) == 1)
-		for (sec += used; n > 0; n--, sec += used) {
-			unsigned its;
-
-			ck_assert_int_eq(sscanf(sec, "%u %u%n", &flavor, &its,
-						&used), 2);
-			if (flavor == 1)
-				flags = its;
-		}
-	sprintf(out, "%x %u %u", flags & 0xf, (uint32_t)uid, (uint32_t)gid);
+	if (!sec || sscanf(sec, "secinfo %u%n", &n, &used) != 1) {
+		sprintf(out, " 1:%x", flags & 0xf);
+		return;
+	}
+	for (sec += used; n > 0; n--, sec += used) {
+		ck_assert_int_eq(sscanf(sec, "%u %u%n", &flavor, &flags, &used),
+				 2);
+		out += sprintf(out, " %u:%x", flavor, flags & 0xf);
+	}
 }
 
 static void our_options(unsigned i, char *out)
 {
-	struct export_opts o;
+	struct export_set *set = export_current(table);
+	const struct export_opts *o;
+	struct export_opts its;
+	uint32_t list[EXPORT_FLAVORS];
 	char path[32];
+	unsigned n;
 
 	snprintf(path, sizeof(path), "/mnt/%u", i);
-	ck_assert_int_eq(ask(path, HOST, &o), 0);
-	sprintf(out, "%x %u %u", (o.rw ? 0u : READONLY) |
-		(o.secure ? 0u : INSECURE) | (o.root_squash ? ROOTSQUASH : 0u) |
-		(o.all_squash ? ALLSQUASH : 0u), o.anonuid, o.anongid);
+	o = &export_set_find(set, path)->clients[0].opts;
+	n = export_flavors(o, list);
+	out += sprintf(out, "%u %u", o->anonuid, o->anongid);
+	for (unsigned k = 0; k < n; k++) {
+		ck_assert_ptr_nonnull(sec_rule(o, k, &its));
+		out += sprintf(out, " %u:%x", list[k],
+			       (its.rw ? 0u : READONLY) |
+			       (its.secure ? 0u : INSECURE) |
+			       (its.root_squash ? ROOTSQUASH : 0u) |
+			       (its.all_squash ? ALLSQUASH : 0u));
+	}
+	export_set_put(set);
 }
 
 TEST(options_have_the_effect_that_exportfs_says)
 {
 	const char *domain = domain_of(HOST);
-	char theirs[64], ours[64];
+	char theirs[128], ours[128];
 	unsigned differ = 0;
 
 	for (unsigned i = ARRAY_SIZE(lists); i < EXPORTS; i++) {

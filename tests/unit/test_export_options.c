@@ -12,15 +12,12 @@
 
 #define NOT_MOUNTED "'/a' is of the kind mem, which is not mounted in this " \
 	"system, so 'mountpoint' can't be asked of it"
-#define NO_KRB5 ": there is no Kerberos here: only callers with sys are " \
-	"served"
-#define NO_SYS "sec= without sys is refused: there is no Kerberos here, " \
-	"and users would be believed without it; add sec=sys if that is meant"
+#define NEEDS(list) "sec=" list ": Kerberos needs gannet-krb5, which is not " \
+	"loaded: "
+#define NO_KRB5(list) NEEDS(list) "only callers with sys are served"
+#define NO_CALLER(list) NEEDS(list) "no caller is served"
 #define FLAVORS ": expected sys, unix, none, null, krb5, krb5i, krb5p, or " \
 	"several with ':' between them"
-#define NO_ANON "sec= without sys is refused: callers that say who they are " \
-	"would be served all the same; write sec=sys,all_squash to make all " \
-	"callers anonymous"
 #define NO_EFFECT(option) ": no effect, because sec= stands in the defaults " \
 	"of the line; write sec=sys," option
 #define NO_TLS ": there is no TLS here: only callers without it are served"
@@ -60,36 +57,38 @@ static const struct {
 	{ "h(sec=sys)", "ro,secure,root_squash", NULL },
 	{ "h(sec=unix:none)", "ro,secure,root_squash", NULL },
 	{ "h(sec=krb5p:krb5i:krb5:sys)", "ro,secure,root_squash",
-	  "sec=krb5p:krb5i:krb5:sys" NO_KRB5 },
-	{ "h(sec=krb5)", NULL, NO_SYS },
-	{ "h(sec=krb5i:krb5p,rw)", NULL, NO_SYS },
-	{ "-sec=krb5 h(rw)", NULL, NO_SYS },
-	{ "-sec=krb5", NULL, NO_SYS },
-	{ "h(sec=none)", NULL, NO_ANON },
-	{ "h(sec=null)", NULL, NO_ANON },
-	{ "h(sec=none:krb5)", NULL, NO_SYS },
-	{ "h(sec=krb5,sec=none)", NULL, NO_SYS },
-	{ "-sec=krb5 h(sec=none)", NULL, NO_SYS },
+	  NO_KRB5("krb5p:krb5i:krb5:sys") },
+	{ "h(sec=krb5)", "ro,secure,root_squash", NO_CALLER("krb5") },
+	{ "h(sec=krb5i:krb5p,rw)", "rw,secure,root_squash",
+	  NO_CALLER("krb5i:krb5p") },
+	{ "-sec=krb5 h", "ro,secure,root_squash", NO_CALLER("krb5") },
+	{ "-sec=krb5", "ro,secure,root_squash", NO_CALLER("krb5") },
+	{ "h(sec=none)", "ro,secure,root_squash", NULL },
+	{ "h(sec=null)", "ro,secure,root_squash", NULL },
+	{ "h(sec=none:krb5)", "ro,secure,root_squash", NEEDS("none:krb5")
+	  "only callers with none are served" },
+	{ "h(sec=krb5,sec=none)", "ro,secure,root_squash", NEEDS("krb5:none")
+	  "only callers with none are served" },
 	{ "h(sec=none:krb5:sys)", "ro,secure,root_squash",
-	  "sec=none:krb5:sys" NO_KRB5 },
+	  NEEDS("none:krb5:sys") "only callers with none:sys are served" },
 	{ "-sec=krb5 h(sec=sys)", "ro,secure,root_squash",
-	  "sec=krb5" NO_KRB5 },
+	  NO_KRB5("krb5:sys") },
 	{ "h(sec=lkey)", NULL, "sec=lkey" FLAVORS },
 	{ "h(sec=sys:)", NULL, "sec=sys:" FLAVORS },
 	{ "h(sec=)", NULL, "sec=" FLAVORS },
 	/* Behind a sec= stand the options of its flavors. */
 	{ "h(sec=krb5,rw,sec=sys,ro)", "ro,secure,root_squash",
-	  "sec=krb5" NO_KRB5 },
+	  NO_KRB5("krb5:sys") },
 	{ "h(sec=sys,ro,sec=krb5,rw)", "ro,secure,root_squash",
-	  "sec=krb5" NO_KRB5 },
+	  NO_KRB5("sys:krb5") },
 	{ "h(sec=sys,sec=krb5,rw,insecure,no_root_squash)",
-	  "ro,secure,root_squash", "sec=krb5" NO_KRB5 },
+	  "ro,secure,root_squash", NO_KRB5("sys:krb5") },
 	{ "h(rw,sec=sys,sec=krb5,ro,all_squash)", "rw,secure,root_squash",
-	  "sec=krb5" NO_KRB5 },
+	  NO_KRB5("sys:krb5") },
 	{ "h(sec=krb5,rw,sec=sys)", "rw,secure,root_squash",
-	  "sec=krb5" NO_KRB5 },
+	  NO_KRB5("krb5:sys") },
 	{ "h(sec=sys,ro,sec=krb5,rw,sec=sys,insecure)",
-	  "ro,insecure,root_squash", "sec=krb5" NO_KRB5 },
+	  "ro,insecure,root_squash", NO_KRB5("sys:krb5") },
 	/* As exportfs has it. */
 	{ "-sec=sys,ro h(rw)", "ro,secure,root_squash", "rw" NO_EFFECT("rw") },
 	{ "-sec=sys,rw h(ro)", "rw,secure,root_squash", "ro" NO_EFFECT("ro") },

@@ -295,7 +295,9 @@ static int admit_peer(struct export_table *t, const struct export_set *set,
 	if (err < 0)
 		return err;
 	*opts = c->opts;
-	if (unlikely(peer->flavor != opts->sec.main || !opts->sec.served)) {
+	/* In a rule of AUTH_SYS these are the rights of AUTH_SYS. */
+	if (unlikely(peer->flavor != RPC_AUTH_SYS ||
+		     opts->sec.main != RPC_AUTH_SYS)) {
 		err = sec_admit(opts, peer);
 		if (err < 0) {
 			refuse_flavor(t, e, &a, port, opts->sec.served);

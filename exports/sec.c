@@ -6,6 +6,9 @@
  * all_squash, secure and their opposites.  Those behind a sec= belong to its
  * flavors; a flavor begins with those that stood before it was first named.
  *
+ * A call with Kerberos names a user and no groups: they are always those of the
+ * name service, as with `manage_gids`.
+ *
  * A caller of another flavor is refused (RFC 2623 section 2.4), with three
  * exceptions.  AUTH_NONE claims nothing, so it is served where AUTH_SYS is, as
  * the anonymous user.  A rule that names `none` serves all flavors so.  And
@@ -243,6 +246,7 @@ int sec_admit(struct export_opts *opts, const struct export_peer *peer)
 		i = sec_place(s, RPC_AUTH_SYS);
 	if (i >= 0) {
 		set_rights(opts, s->rights[i]);
+		opts->manage_gids |= is_kerberos(peer->flavor);
 		return 0;
 	}
 	i = sec_place(s, RPC_AUTH_NONE);

@@ -26,6 +26,16 @@ static void setup(void)
 
 TEST_CASE(.setup = setup, .teardown = table_end);
 
+static bool is_listed(const struct export_opts *o, enum rpc_auth_flavor flavor)
+{
+	uint32_t list[EXPORT_FLAVORS];
+	unsigned n = export_flavors(o, list);
+
+	while (n > 0 && list[n - 1] != flavor)
+		n--;
+	return n > 0;
+}
+
 /* Asks for /a, and says what the caller may, or "refused" and the errno. */
 static const char *by_port(enum rpc_auth_flavor flavor, enum export_need need,
 			   uint16_t port)
@@ -46,6 +56,8 @@ static const char *by_port(enum rpc_auth_flavor flavor, enum export_need need,
 		return text;
 	}
 	export_put(e);
+	ck_assert_int_eq(o.manage_gids, is_listed(&o, flavor) &&
+			 flavor >= RPC_AUTH_KRB5);
 	snprintf(text, sizeof(text), "%s%s%s%s%s", o.rw ? "rw" : "ro",
 		 o.root_squash ? " root" : "", o.all_squash ? " all" : "",
 		 o.secure ? "" : " insecure", o.is_weak ? " weak" : "");

@@ -305,3 +305,16 @@ TEST(a_peer_whose_device_goes_before_its_answer_is_refused)
 	EVENTUALLY(fake_held() == 0);
 	end();
 }
+
+/* Nobody has asked for it, but to listen at its address opened it. */
+TEST_LOOP(a_device_that_only_a_listener_has_is_let_go, 0, 2)
+{
+	begin();
+	if (_i)
+		fake_unplug(1, false);
+	ck_assert_int_eq(try_listen(), 0);
+	fake_unplug(0, false);
+	EVENTUALLY(fake_held() == 0);
+	ck_assert_uint_eq(count(&fake.pds), 0);
+	end();
+}

@@ -251,7 +251,8 @@ int verbs_conn_create(struct verbs_provider *p, struct rdma_cm_id *id,
 	struct verbs_dev *dev;
 	int err;
 
-	err = verbs_dev_get(p, id, vl, &dev);
+	err = verbs_dev_get(p, id, vl ? VERBS_ID_REQUEST : VERBS_ID_ACTIVE,
+			    &dev);
 	if (err)
 		return err;
 	c = calloc(1, sizeof(*c));

@@ -18,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "lib/log.h"
@@ -74,14 +75,16 @@ static int hold_by_request(struct rdma_cm_id *id)
 
 /* Has an id hold the device.  0 or -errno. */
 static int hold(struct verbs_dev *dev, struct rdma_cm_id *id,
-		const struct verbs_loop *vl)
+		enum verbs_id_use use)
 {
 	int err = 0;
 
 	dev->hold = hold_device(id);
 	if (dev->hold)
 		return 0;
-	if (vl)
+	if (use == VERBS_ID_LISTENS)
+		return -ENODEV;
+	if (use == VERBS_ID_REQUEST)
 		err = hold_by_request(id);
 	if (!err)
 		dev->hold = id;
@@ -184,12 +187,30 @@ static bool look_for_devices(void)
  * used, except to end a protection domain of the library, which fails; the
  * driver ends it with the file.
  */
-static void let_files_go(const struct verbs_dev *dev, struct ibv_context *ctx)
+static void let_files_go(struct ibv_context *ctx, int fd)
 {
-	if (dup3(dev->wake_fd, ctx->cmd_fd, O_CLOEXEC) < 0 ||
-	    dup3(dev->wake_fd, ctx->async_fd, O_CLOEXEC) < 0)
+	if (dup3(fd, ctx->cmd_fd, O_CLOEXEC) < 0 ||
+	    dup3(fd, ctx->async_fd, O_CLOEXEC) < 0)
 		log_warn("rdma device %s: its files stay open: %s",
-			 dev->dev.name, strerror(errno));
+			 ibv_get_device_name(ctx->device), strerror(errno));
+}
+
+/*
+ * Lets a device go whose id was of no use, for the reason @err: if the device
+ * is gone, nothing watches it.  The id still keeps the library's struct.
+ */
+static void let_go_unheld(struct ibv_context *ctx, int err)
+{
+	int fd;
+
+	if ((err != -ENXIO && err != -ENODEV && err != -EIO) ||
+	    look_for_devices())
+		return;
+	fd = eventfd(0, EFD_CLOEXEC);
+	if (fd < 0)
+		return;
+	let_files_go(ctx, fd);
+	close(fd);
 }
 
 /* Ends registrations and lets the library close the device, if it has no users
@@ -213,7 +234,7 @@ static bool verbs_dev_release(struct verbs_dev *dev)
 	ibv_dealloc_pd(dev->pd);
 	/* While the id holds it, the library's struct is there. */
 	if (dev->dev.gone && !look_for_devices())
-		let_files_go(dev, ctx);
+		let_files_go(ctx, dev->wake_fd);
 	rdma_destroy_id(dev->hold);
 	if (dev->dev.gone)
 		log_info("rdma device %s: all its resources are freed",
@@ -236,7 +257,7 @@ static struct ibv_cq *fill_siw(struct ibv_context *ctx,
 }
 
 static int verbs_device_create(struct verbs_provider *p, struct rdma_cm_id *id,
-			       const struct verbs_loop *vl,
+			       enum verbs_id_use use,
 			       struct verbs_dev **out)
 {
 	struct ibv_device_attr attr;
@@ -262,7 +283,7 @@ static int verbs_device_create(struct verbs_provider *p, struct rdma_cm_id *id,
 	snprintf(dev->dev.name, sizeof(dev->dev.name), "%s",
 		 ibv_get_device_name(dev->ctx->device));
 	set_limits(dev, &attr);
-	err = hold(dev, id, vl);
+	err = hold(dev, id, use);
 	if (err)
 		goto fail_pd;
 	err = verbs_watch_start(dev, verbs_dev_release);
@@ -283,6 +304,8 @@ fail_pd:
 	if (dev->hold && dev->hold != id)
 		rdma_destroy_id(dev->hold);
 fail_free:
+	if (use != VERBS_ID_LISTENS)
+		let_go_unheld(dev->ctx, err);
 	free(dev);
 fail:
 	return err;
@@ -296,7 +319,7 @@ void verbs_dev_destroy(struct verbs_dev *dev)
 }
 
 int verbs_dev_get(struct verbs_provider *p, struct rdma_cm_id *id,
-		  const struct verbs_loop *vl, struct verbs_dev **out)
+		  enum verbs_id_use use, struct verbs_dev **out)
 {
 	struct verbs_dev *dev;
 	int err = 0;
@@ -307,7 +330,7 @@ int verbs_dev_get(struct verbs_provider *p, struct rdma_cm_id *id,
 	cds_list_for_each_entry(dev, &p->devices, link)
 		if (dev->ctx == id->verbs)
 			goto found;
-	err = verbs_device_create(p, id, vl, &dev);
+	err = verbs_device_create(p, id, use, &dev);
 	if (err)
 		goto out;
 	cds_list_add_tail(&dev->link, &p->devices);

@@ -218,14 +218,19 @@ static inline int verbs_errno(void)
 }
 
 /* device.c */
+enum verbs_id_use {
+	VERBS_ID_REQUEST,	/* a peer's, on a loop's channel */
+	VERBS_ID_ACTIVE,	/* ours, with a separate channel */
+	VERBS_ID_LISTENS,
+};
+
 /*
  * Returns the device that @id is bound to, for a new user; makes a new one's
- * struct.  @vl: the loop whose channel @id has; NULL: @id has its own.  0 or
- * -errno; -ERESTART: no other id could hold the new device, so it took @id, and
- * the next one will be served.
+ * struct.  0 or -errno; -ERESTART: no other id could hold the new device, so it
+ * took @id, which does not listen, and the next one will be served.
  */
 int verbs_dev_get(struct verbs_provider *p, struct rdma_cm_id *id,
-		  const struct verbs_loop *vl, struct verbs_dev **out);
+		  enum verbs_id_use use, struct verbs_dev **out);
 /* Begins a use, even of a device that goes.  False: it is over. */
 bool verbs_dev_use(struct verbs_dev *dev);
 /* Ends a use. */

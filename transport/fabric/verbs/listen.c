@@ -39,6 +39,23 @@ struct verbs_listener {
 	struct loop_timer	retry;
 };
 
+/* An id at an address of a device opens it.  So it has to be watched, or its
+ * driver would wait for us when it is unplugged. */
+static void watch_device(struct verbs_provider *p, struct rdma_cm_id *id)
+{
+	struct verbs_dev *dev;
+	int err;
+
+	if (!id->verbs)
+		return;
+	err = verbs_dev_get(p, id, VERBS_ID_LISTENS, &dev);
+	if (err)
+		log_warn("rdma: the device of a listener is not watched: %s",
+			 strerror(-err));
+	else
+		verbs_dev_put(dev);
+}
+
 /* Listens at @addr, and fills in its port. */
 static int bind_id(struct verbs_listener *l, struct sockaddr *addr,
 		   struct rdma_cm_id **out)
@@ -55,6 +72,7 @@ static int bind_id(struct verbs_listener *l, struct sockaddr *addr,
 		goto fail;
 	if (rdma_bind_addr(id, addr) || rdma_listen(id, BACKLOG))
 		goto fail;
+	watch_device(l->provider, id);
 	memcpy(addr, rdma_get_local_addr(id), xprt_addr_len(addr));
 	*out = id;
 	return 0;

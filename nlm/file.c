@@ -138,17 +138,17 @@ static void put_back(struct nlm *nlm, struct nlm_hold *h,
 
 	for (unsigned i = 0; i < w->nbefore; i++) {
 		clear_gap(nlm, h, start, w->before[i].start);
-		nlm_hold_set(nlm, h, &w->before[i], NLM_CLAIM_BACK);
+		nlm_hold_set(nlm, h, &w->before[i], w->state, NLM_CLAIM_BACK);
 		start = w->before[i].end + 1;
 	}
 	clear_gap(nlm, h, start, w->at.end + 1);
 }
 
-/* Undoes @at, which came too late. */
+/* Undoes @at, a LOCK in @state, which came too late. */
 static int undo_late(struct nlm *nlm, struct nlm_hold *h,
-		     const struct nlm_span *at)
+		     const struct nlm_span *at, uint32_t state)
 {
-	struct nlm_wait w = { .at = *at };
+	struct nlm_wait w = { .at = *at, .state = state };
 
 	/* Without memory the owner has nothing of it any more. */
 	mutex_lock(&nlm->lock);
@@ -160,7 +160,8 @@ static int undo_late(struct nlm *nlm, struct nlm_hold *h,
 }
 
 int nlm_hold_set(struct nlm *nlm, struct nlm_hold *h,
-		 const struct nlm_span *at, enum nlm_claim claim)
+		 const struct nlm_span *at, uint32_t state,
+		 enum nlm_claim claim)
 {
 	struct vfs_lock l = lock_of(VFS_LOCK_SET, h, at);
 	/* The limits are for more locks than an owner had before. */
@@ -185,10 +186,10 @@ int nlm_hold_set(struct nlm *nlm, struct nlm_hold *h,
 	mutex_lock(&nlm->lock);
 	nlm_hold_note(h);
 	if (err == 0)
-		nlm_range_set(&nlm->table, h, at, &spare);
+		nlm_range_set(&nlm->table, h, at, state, &spare);
 	mutex_unlock(&nlm->lock);
 	nlm_spare_put(&spare);
-	return err == VFS_LOCK_LATE ? undo_late(nlm, h, at) : err;
+	return err == VFS_LOCK_LATE ? undo_late(nlm, h, at, state) : err;
 }
 
 void nlm_hold_tidy(struct nlm *nlm, struct nlm_hold *h)
@@ -209,15 +210,60 @@ void nlm_hold_tidy(struct nlm *nlm, struct nlm_hold *h)
 	mutex_unlock(&nlm->lock);
 }
 
-/* Takes all of the hold's locks away. */
-static void drop_hold(struct nlm *nlm, struct nlm_hold *h)
+/* Takes the bytes @at away, whole ranges of @h. */
+static void drop_bytes(struct nlm *nlm, struct nlm_hold *h,
+		       const struct nlm_span *at)
 {
-	static const struct nlm_span all = { .end = NLM_EOF };
 	struct nlm_spare none = { 0 };	/* nothing is split */
 
 	mutex_lock(&nlm->lock);
-	nlm_range_clear(&nlm->table, h, &all, &none);
+	nlm_range_clear(&nlm->table, h, at, &none);
 	mutex_unlock(&nlm->lock);
+}
+
+static bool is_kept(const struct nlm_range *r, uint32_t state)
+{
+	return state && (r->from.state == state || r->from.older == state);
+}
+
+/* If the backend fails, it keeps the bytes until the last ones of @h go. */
+static void drop_others(struct nlm *nlm, struct nlm_hold *h, uint32_t kept)
+{
+	struct nlm_range *r, *next;
+	struct nlm_span at;
+	struct vfs_lock l;
+
+	cds_list_for_each_entry_safe(r, next, &h->ranges, link) {
+		if (is_kept(r, kept)) {
+			/* If the host reaches the newer state again, it has
+			 * restarted. */
+			mutex_lock(&nlm->lock);
+			r->from.state = kept;
+			r->from.older = 0;
+			mutex_unlock(&nlm->lock);
+			continue;
+		}
+		at = r->at;
+		l = lock_of(VFS_LOCK_CLEAR, h, &at);
+		ask(h->file, h->file->node, &l);
+		drop_bytes(nlm, h, &at);
+	}
+}
+
+/* Takes the hold's locks away, but for those in the state @kept, which is the
+ * host's now; 0: all of them. */
+static void drop_hold(struct nlm *nlm, struct nlm_hold *h, uint32_t kept)
+{
+	static const struct nlm_span all = { .end = NLM_EOF };
+	const struct nlm_range *r;
+	bool some = false;
+
+	cds_list_for_each_entry(r, &h->ranges, link)
+		some |= is_kept(r, kept);
+	if (some)
+		drop_others(nlm, h, kept);
+	else
+		drop_bytes(nlm, h, &all);
 	nlm_hold_tidy(nlm, h);
 }
 
@@ -286,7 +332,7 @@ static void grant(struct nlm *nlm, struct nlm_file *f, struct nlm_wait *w)
 	noted = h && nlm_wait_note(w, h);
 	mutex_unlock(&nlm->lock);
 	if (noted)
-		err = nlm_hold_set(nlm, h, &w->at, NLM_CLAIM_NEW);
+		err = nlm_hold_set(nlm, h, &w->at, w->state, NLM_CLAIM_NEW);
 	mutex_lock(&nlm->lock);
 	if (err) {
 		nlm_wait_put(w, &f->foreign);
@@ -297,7 +343,6 @@ static void grant(struct nlm *nlm, struct nlm_file *f, struct nlm_wait *w)
 	}
 	stat_inc(nlm_waits_granted);
 	w->granted = true;
-	nlm_hold_in_state(h, w->state);
 	w->id = nlm->next_grant += NLM_CALL_BACKS;
 	nlm_due_put(w, &nlm->due);
 	nlm_wait_put(w, &nlm->grants);
@@ -355,7 +400,9 @@ static struct nlm_wait *marked_wait(struct nlm *nlm, struct nlm_file *f,
 	return found;
 }
 
-static struct nlm_hold *marked_hold(struct nlm *nlm, struct nlm_file *f)
+/* @kept: as of drop_hold(). */
+static struct nlm_hold *marked_hold(struct nlm *nlm, struct nlm_file *f,
+				    uint32_t *kept)
 {
 	struct cds_list_head *marked = &f->marked_holds;
 	struct nlm_hold *h, *found = NULL;
@@ -369,6 +416,10 @@ static struct nlm_hold *marked_hold(struct nlm *nlm, struct nlm_file *f)
 		cds_list_del_init(&h->marked);
 		if (h->dropped)
 			found = h;
+	}
+	if (found) {
+		*kept = f->gone ? 0 : found->kept;
+		found->dropped = false;
 	}
 	mutex_unlock(&nlm->lock);
 	return found;
@@ -399,6 +450,7 @@ static void act_on_marks(struct nlm *nlm, struct nlm_file *f)
 {
 	struct nlm_wait *w;
 	struct nlm_hold *h;
+	uint32_t kept;
 	bool undone;
 
 	while ((w = marked_wait(nlm, f, &undone))) {
@@ -407,8 +459,8 @@ static void act_on_marks(struct nlm *nlm, struct nlm_file *f)
 		else
 			nlm_wait_end(nlm, w);
 	}
-	while ((h = marked_hold(nlm, f)))
-		drop_hold(nlm, h);
+	while ((h = marked_hold(nlm, f, &kept)))
+		drop_hold(nlm, h, kept);
 	drop_shares(nlm, f);
 }
 

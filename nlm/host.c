@@ -11,13 +11,6 @@ STAT(nlm_released, "locks of clients that gannetctl released");
 STAT(nlm_late_restarts, "restart notices that came again, or with an older "
      "state, and ended no locks by themselves");
 
-/* The newest state that the host is known to have been in; 0: none is. */
-static uint32_t known_state(const struct nlm_host *h)
-{
-	return nlm_is_newer(h->state, h->restart_state) ? h->state :
-						      h->restart_state;
-}
-
 /* Under nlm->lock.  @state: of the host's monitor since its restart; what was
  * locked with that is kept.  0: nothing is. */
 static void drop_owner(struct nlm *nlm, struct nlm_owner *o, uint32_t state)
@@ -27,12 +20,8 @@ static void drop_owner(struct nlm *nlm, struct nlm_owner *o, uint32_t state)
 	struct nlm_wait *w;
 
 	cds_list_for_each_entry(h, &o->holds, on_owner) {
-		/* The host is in that state now.  If it reaches the newer one
-		 * again, it has restarted. */
-		if (state && h->older == state)
-			h->state = state;
-		h->older = 0;
-		h->dropped |= !state || h->state != state;
+		h->kept = h->dropped && !h->kept ? 0 : state;
+		h->dropped = true;
 		nlm_hold_mark(h);
 		nlm_file_kick(nlm, h->file);
 	}
@@ -54,7 +43,7 @@ static void drop_owners(struct nlm *nlm, struct nlm_host *h, uint32_t state)
 	h->restart_state = state;
 	h->restart_ns = clock_ns();
 	/* Whether an earlier notice was late is of no interest any more. */
-	h->doubt = 0;
+	h->doubt = false;
 	/* The sweep keeps the host for the calls that came before: another
 	 * address can take its place among the ended ones of the table. */
 	h->used_ms = clock_ms();
@@ -67,47 +56,68 @@ static void end_host(struct nlm *nlm, struct nlm_host *h, uint32_t state)
 	stat_inc(nlm_restarts);
 	log_limited(LOG_LEVEL_INFO, "%s has restarted: its %u locks end",
 		    h->name, h->n[NLM_RANGES]);
+	if (state)
+		h->state = state;
+	h->unsure = false;
+	if (nlm_is_newer(state, h->newest))
+		h->newest = state;
 	drop_owners(nlm, h, state);
 }
 
 /*
- * False: the notice came again, or its state is older than one that is known.
- * Then it was late; or the state went backwards, since the host was restored or
- * its monitor's files were lost.  The host's next LOCK says which.
+ * False: the notice came again; or its state is not newer than all states that
+ * the host was in.  Then it was late; or the state went backwards, since the
+ * host was restored or its monitor's files were lost, or comes forward again
+ * after that.  The state of the host's next LOCK says which.
  */
 static bool drop_host(struct nlm *nlm, struct nlm_host *h, uint32_t state)
 {
 	bool repeated = state && h->restart_state == state;
-	bool older = state && nlm_is_newer(known_state(h), state);
+	/* A LOCK can have come before the notice of its state. */
+	bool is_newest = nlm_is_newer(state, h->newest) ||
+			 (state == h->newest && state == h->state &&
+			  !h->unsure && !h->doubt);
 
-	if (older && !repeated && h->doubt != state) {
-		h->doubt = state;
+	if (!state || (is_newest && !repeated)) {
+		end_host(nlm, h, state);
+		return true;
+	}
+	if (!repeated) {
+		h->doubt = true;
 		h->doubt_ns = clock_ns();
+		if (state == h->state)
+			h->state = 0;
 	}
-	if (older || repeated) {
-		stat_inc(nlm_late_restarts);
-		return false;
-	}
-	end_host(nlm, h, state);
-	return true;
+	stat_inc(nlm_late_restarts);
+	return false;
 }
 
 /* Under nlm->lock: notes that the host has sent a LOCK in @state, which came at
- * @ns.  True: the host's state went backwards, and its earlier locks end. */
+ * @ns.  True: it has restarted in that state, and its earlier locks end. */
 static bool hear_state(struct nlm *nlm, struct nlm_host *h, uint32_t state,
 		       uint64_t ns)
 {
 	/* A LOCK of before the notice says nothing about it. */
 	bool settles = h->doubt && ns > h->doubt_ns;
-	bool is_back = settles && nlm_is_newer(known_state(h), state);
+	/* There is a notice of it, too, which ends what is left. */
+	bool is_newest = nlm_is_newer(state, h->newest);
+	bool ends = settles && !is_newest && state != h->state;
 
+	if (is_newest)
+		h->newest = state;
+	/* A later LOCK was heard first. */
+	if (ns < h->heard_ns)
+		return false;
+	h->heard_ns = ns;
 	if (settles)
-		h->doubt = 0;
-	if (is_back || nlm_is_newer(state, h->state))
+		h->doubt = false;
+	if (is_newest)
 		h->state = state;
-	if (is_back)
+	/* The LOCK is late, or the state went back. */
+	h->unsure |= state != h->state;
+	if (ends)
 		end_host(nlm, h, state);
-	return is_back;
+	return ends;
 }
 
 void nlm_hear_state(struct rpc_call *call)

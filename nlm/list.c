@@ -81,7 +81,7 @@ static void show_holds(struct lock_walk *w, const struct nlm_file *f)
 
 			if (!w->left)
 				return;
-			show_view(w, f, r->since_ms, &v);
+			show_view(w, f, r->from.since_ms, &v);
 		}
 }
 

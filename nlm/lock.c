@@ -143,7 +143,6 @@ static struct nlm_hold *begin_lock(struct rpc_call *call,
 				   const struct nlm_span *at,
 				   enum nlm_status *status)
 {
-	const struct nlm_args *a = rpc_args(call);
 	const struct nlm_who who = nlm_who_of(call);
 	struct nlm_op *op = nlm_op(call);
 	struct nlm *nlm = op->nlm;
@@ -155,22 +154,15 @@ static struct nlm_hold *begin_lock(struct rpc_call *call,
 	o = nlm_owner_get(&nlm->table, &who);
 	if (o) {
 		o->host->used_ms = clock_ms();
-		h = nlm_hold_find(op->file, o);
-		if ((h && h->dropped) || nlm_is_outlived(call, o->host)) {
-			/* The next turn ends all of it; a process that is
-			 * there asks again. */
+		if (nlm_is_outlived(call, o->host))
+			/* A process that is there asks again. */
 			*status = NLM4_DENIED_GRACE_PERIOD;
-			h = NULL;
-		} else if (nlm_conflict(op->file, o, at)) {
+		else if (nlm_conflict(op->file, o, at))
 			*status = wait_for(call, o, at);
-			h = NULL;
-		} else {
+		else
 			h = nlm_hold_make(nlm, op->file, o);
-		}
 		nlm_owner_tidy(&nlm->table, o);
 	}
-	if (h)
-		nlm_hold_in_state(h, a->state);
 	mutex_unlock(&nlm->lock);
 	return h;
 }
@@ -210,7 +202,7 @@ static enum nlm_status wait_foreign(struct rpc_call *call, struct nlm_hold *h,
 static int lock(struct rpc_call *call, const struct nlm_span *at,
 		enum nlm_status *status)
 {
-	bool reclaim = ((const struct nlm_args *)rpc_args(call))->reclaim;
+	const struct nlm_args *a = rpc_args(call);
 	struct nlm *nlm = nlm_op(call)->nlm;
 	struct nlm_hold *h = begin_lock(call, at, status);
 	int err;
@@ -219,8 +211,8 @@ static int lock(struct rpc_call *call, const struct nlm_span *at,
 	 * than the one whose locks were ended. */
 	if (!h)
 		return *status == NLM4_DENIED_GRACE_PERIOD ? -ETIMEDOUT : 0;
-	err = nlm_hold_set(nlm, h, at, reclaim ? NLM_CLAIM_AGAIN :
-			   NLM_CLAIM_NEW);
+	err = nlm_hold_set(nlm, h, at, a->state, a->reclaim ?
+			   NLM_CLAIM_AGAIN : NLM_CLAIM_NEW);
 	if (err == 0) {
 		*status = NLM4_GRANTED;
 		end_wait(nlm, h, at);

@@ -144,11 +144,12 @@ enum nlm_claim {
 	NLM_CLAIM_BACK,		/* as before another lock, which it has */
 };
 
-/* 0; 1: a lock that this server did not give is in the way; -ETIMEDOUT:
- * clients of another server of the tree reclaim their locks first; or another
- * -errno. */
+/* Locks @at, by a LOCK in @state.  0; 1: a lock that this server did not give
+ * is in the way; -ETIMEDOUT: clients of another server of the tree reclaim
+ * their locks first; or another -errno. */
 int nlm_hold_set(struct nlm *nlm, struct nlm_hold *h,
-		 const struct nlm_span *at, enum nlm_claim claim);
+		 const struct nlm_span *at, uint32_t state,
+		 enum nlm_claim claim);
 int nlm_hold_clear(struct nlm *nlm, struct nlm_hold *h,
 		   const struct nlm_span *at);
 /* Frees a hold without ranges, and its owner if it has nothing else. */

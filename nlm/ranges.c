@@ -185,7 +185,7 @@ static void resize(struct nlm_range *r, uint64_t start, uint64_t end)
 	plant(r);
 }
 
-/* A spare, as the range @at, before @next; its caller sets since_ms. */
+/* A spare, as the range @at, before @next; its caller sets its origin. */
 static struct nlm_range *put_before(struct nlm_table *t, struct nlm_hold *h,
 				    struct cds_list_head *next,
 				    const struct nlm_span *at,
@@ -229,8 +229,8 @@ static void cut_out(struct nlm_table *t, struct nlm_hold *h,
 
 			rest.start = at->end + 1;
 			resize(r, r->at.start, at->start - 1);
-			put_before(t, h, r->link.next, &rest, s)->since_ms =
-				r->since_ms;
+			put_before(t, h, r->link.next, &rest, s)->from =
+				r->from;
 			return;
 		}
 		if (r->at.start < at->start)
@@ -284,38 +284,63 @@ static void join_ranges(struct nlm_table *t, struct nlm_hold *h,
 
 	if (&a->link == &h->ranges || &b->link == &h->ranges ||
 	    a->at.exclusive != b->at.exclusive ||
+	    a->from.state != b->from.state || a->from.older != b->from.older ||
 	    a->at.end + 1 != b->at.start)
 		return;
 	end = b->at.end;
-	a->since_ms = MIN(a->since_ms, b->since_ms);
+	a->from.since_ms = MIN(a->from.since_ms, b->from.since_ms);
 	take(t, h, b);
 	resize(a, a->at.start, end);
 }
 
-/* When the owner got the first of the bytes of @at that it has as such; now if
- * there are none. */
-static uint64_t held_since(const struct nlm_hold *h, const struct nlm_span *at)
+/*
+ * The origin of @at after a LOCK in @state: the owner has it since it got the
+ * first of the bytes that it has as such, or now.
+ *
+ * If the bytes were locked in another state, the host has restarted; or that
+ * LOCK or this one is late; or the state went backwards.  Nothing tells which.
+ * So a restart in either of the two states keeps the bytes.
+ */
+static struct nlm_origin origin_of(const struct nlm_hold *h,
+				   const struct nlm_span *at, uint32_t state)
 {
-	uint64_t since = clock_ms();
+	struct nlm_origin o = { .since_ms = clock_ms(), .state = state };
 	const struct nlm_range *r;
 
-	for_each_within(r, h, at)
+	for_each_within(r, h, at) {
+		uint32_t other = r->from.state == state ? r->from.older :
+							  r->from.state;
+
 		if (r->at.exclusive == at->exclusive)
-			since = MIN(since, r->since_ms);
-	return since;
+			o.since_ms = MIN(o.since_ms, r->from.since_ms);
+		if (nlm_is_newer(other, o.older))
+			o.older = other;
+	}
+	if (nlm_is_newer(o.older, state)) {
+		o.state = o.older;
+		o.older = state;
+	}
+	return o;
+}
+
+static bool has_all(const struct nlm_range *r, const struct nlm_span *at,
+		    const struct nlm_origin *from)
+{
+	return r->at.exclusive == at->exclusive && r->at.start <= at->start &&
+	       r->at.end >= at->end && r->from.state == from->state &&
+	       r->from.older == from->older;
 }
 
 void nlm_range_set(struct nlm_table *t, struct nlm_hold *h,
-		   const struct nlm_span *at, struct nlm_spare *s)
+		   const struct nlm_span *at, uint32_t state,
+		   struct nlm_spare *s)
 {
-	const uint64_t since = held_since(h, at);
+	const struct nlm_origin from = origin_of(h, at, state);
 	const struct nlm_span behind = { at->end + 1, UINT64_MAX, true };
 	struct cds_list_head *next;
 	struct nlm_range *r = first_within(h, at);
 
-	/* The owner has it already. */
-	if (r && r->at.exclusive == at->exclusive &&
-	    r->at.start <= at->start && r->at.end >= at->end)
+	if (r && has_all(r, at, &from))
 		return;
 	if (!at->exclusive)
 		tell_freed(h, at, false);
@@ -323,7 +348,7 @@ void nlm_range_set(struct nlm_table *t, struct nlm_hold *h,
 	r = first_within(h, &behind);
 	next = r ? &r->link : &h->ranges;
 	r = put_before(t, h, next, at, s);
-	r->since_ms = since;
+	r->from = from;
 	join_ranges(t, h, r, cds_list_entry(next, struct nlm_range, link));
 	next = r->link.prev;
 	join_ranges(t, h, cds_list_entry(next, struct nlm_range, link), r);

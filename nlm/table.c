@@ -443,16 +443,6 @@ struct nlm_hold *nlm_hold_get(struct nlm_file *f, struct nlm_owner *o)
 	return h;
 }
 
-/* A LOCK in an older state is late, or its host's state went backwards; nothing
- * tells which.  So a notice with either of the two states keeps all bytes. */
-void nlm_hold_in_state(struct nlm_hold *h, uint32_t state)
-{
-	if (nlm_is_newer(state, h->state))
-		h->state = state;
-	else if (state != h->state)
-		h->older = state;
-}
-
 void nlm_hold_note(struct nlm_hold *h)
 {
 	bool held = h->locker.held != 0;

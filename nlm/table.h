@@ -8,8 +8,8 @@
  * to the address of the server that it calls, since a client numbers its
  * processes anew for each server that it knows.  An owner is a
  * process of a host; a hold is all that one owner has locked of one file.  A
- * hold's ranges are sorted, don't overlap, and adjacent ones of one kind are
- * joined.  Waiters of a file are in the order in which they came.
+ * hold's ranges are sorted, don't overlap, and adjacent ones of one kind and
+ * state are joined.  Waiters of a file are in the order in which they came.
  *
  * Ownership: hosts, owners, files and holds belong to the table and go with the
  * last thing that is in them.  A file that is counted (refs), and a host, stay.
@@ -33,9 +33,18 @@
 
 #define NLM_NAME_MAX	255	/* of caller_name */
 
+/* The LOCKs by which an owner has its bytes. */
+struct nlm_origin {
+	uint64_t since_ms;	/* of the oldest bytes */
+	/* The newest state of the host's status monitor that one of them was
+	 * in, and the newest one before that; 0: they don't say, or there is
+	 * none. */
+	uint32_t state, older;
+};
+
 struct nlm_range {
 	struct nlm_span		 at;
-	uint64_t		 since_ms;	/* of its oldest bytes */
+	struct nlm_origin	 from;
 	struct nlm_hold		*hold;
 	struct cds_list_head	 link;	/* hold->ranges */
 	struct nlm_node		 of_file, of_hold;	/* in their trees */
@@ -67,11 +76,16 @@ struct nlm_host {
 	struct in6_addr		 addr;	/* it calls from there, */
 	struct in6_addr		 local;	/* and this address of ours */
 	bool			 monitored;
-	uint32_t		 state;	/* its monitor's, the newest that a LOCK
-					 * was in; 0: they don't say */
-	uint32_t		 doubt;	/* an older one: a notice has it; or
-					 * 0 */
-	uint64_t		 doubt_ns;	/* when the notice came */
+	uint32_t		 state;	/* its monitor's, as far as known; 0:
+					 * not */
+	uint32_t		 newest;	/* that it was ever in; differs
+						 * since the state went back */
+	uint64_t		 heard_ns;	/* when the last LOCK came */
+	bool			 unsure;	/* a LOCK had another one than
+						 * state since */
+	bool			 doubt;	/* a notice can be late, or the state
+					 * went back; */
+	uint64_t		 doubt_ns;	/* ... when it came */
 	uint32_t		 restart_state;	/* its monitor's since then */
 	uint64_t		 restart_ns;	/* when its locks were ended */
 	char			 name[NLM_NAME_MAX + 1];
@@ -157,11 +171,9 @@ struct nlm_hold {
 	struct nlm_node		 by_owner;	/* in file->by_owner */
 	struct vfs_locker	 locker;	/* the backend's */
 	bool			 counted;	/* in the host's held */
-	/* The states of the host's status monitor in which bytes were locked:
-	 * the newest one, and an older one that a later LOCK had; 0: the LOCKs
-	 * don't say, or there was no such LOCK. */
-	uint32_t		 state, older;
-	bool			 dropped;	/* the host has lost it */
+	bool			 dropped;	/* the host has lost what is
+						 * not locked */
+	uint32_t		 kept;	/* ... in this state; 0: all */
 };
 
 /* The waiters of an owner in a file: lives as long as they do. */
@@ -227,7 +239,7 @@ struct nlm_wait {
 	uint32_t		 vers;
 	uint64_t		 off, len;	/* as the client gave them */
 	struct sockaddr_storage	 addr, local;
-	uint32_t		 state;	/* as of a hold */
+	uint32_t		 state;	/* of the monitor, in the LOCK */
 	uint32_t		 fh_len;
 	uint8_t			 fh[NLM_FH_MAX];
 };
@@ -320,8 +332,6 @@ unsigned nlm_client_count(const struct nlm_table *t,
 			  const struct in6_addr *addr, enum nlm_kind kind);
 /* The ranges of the address @addr, all its names together. */
 unsigned nlm_ranges_of(const struct nlm_table *t, const struct in6_addr *addr);
-/* Bytes of @h are locked in @state. */
-void nlm_hold_in_state(struct nlm_hold *h, uint32_t state);
 /* The backend was asked: notes whether it keeps something for @h. */
 void nlm_hold_note(struct nlm_hold *h);
 /* The status monitor watches it from now on. */
@@ -391,9 +401,10 @@ bool nlm_file_has_room(const struct nlm_table *t, const struct nlm_file *f);
  * together have twice their limit.  Below that, to unlock is never refused. */
 bool nlm_may_clear(const struct nlm_table *t, const struct nlm_hold *h,
 		   const struct nlm_span *at);
-/* Locks and unlocks @at for the hold's owner. */
+/* Locks and unlocks @at for the hold's owner, whose LOCK was in @state. */
 void nlm_range_set(struct nlm_table *t, struct nlm_hold *h,
-		   const struct nlm_span *at, struct nlm_spare *s);
+		   const struct nlm_span *at, uint32_t state,
+		   struct nlm_spare *s);
 void nlm_range_clear(struct nlm_table *t, struct nlm_hold *h,
 		     const struct nlm_span *at, struct nlm_spare *s);
 

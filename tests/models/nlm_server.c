@@ -2,39 +2,13 @@
 /*
  * The lock manager for its model: the server's own code, from the step behind
  * the order of calls on, with one file of two bytes and two hosts of one owner
- * each.  What it would ask of the rest of the server is made up here.
+ * each.
  *
  * A search goes back and forth between states.  So each step makes the lock
  * manager's table of the model's state, runs the code, and writes the state
  * down again.
  */
-#include "lib/log.h"
-#include "lib/stats.h"
-
-#undef stat_inc
-#define stat_inc(id) ((void)0)
-#undef stat_add
-#define stat_add(id, n) ((void)0)
-#undef log_limited
-#define log_limited(...) ((void)0)
-
-#include "lib/xdr.c"
-#include "transport/addr.c"
-
-#include "nlm/file.c"
-#include "nlm/grant.c"
-#include "nlm/host.c"
-#include "nlm/lock.c"
-#include "nlm/op.c"
-#include "nlm/queue.c"
-#include "nlm/ranges.c"
-#include "nlm/ready.c"
-#include "nlm/status.c"
-#include "nlm/table.c"
-#include "nlm/tree.c"
-#include "nlm/wait.c"
-#include "nlm/who.c"
-#include "wire/nlm.c"
+#include "tests/models/nlm_code.c"
 
 #define OWNERS	2
 #define BYTES	2
@@ -60,28 +34,11 @@ struct model_server {
 	uint8_t grants;			/* so far */
 };
 
-static struct nlm nlm;
-static struct nlm_file *the_file;
-static struct export_tree exp0;
-static struct vfs_ops ops;
-static struct vfs_fs fs = { .ops = &ops };
-static struct vfs_node node;
-static struct vfs_handle handle = { .len = 1 };
-static struct work_item *job;
-
 /* The call-backs that a step made. */
 static struct { uint8_t owner, grant, try; } told[WAITS];
 static unsigned ntold;
 
 /* ---- the rest of the server */
-
-_Thread_local bool thread_must_not_wait;
-
-/* One place is enough for so few keys. */
-uint64_t hash_keyed(const void *data, size_t len)
-{
-	return 0;
-}
 
 int rpc_client_call(struct rpc_client *c, const struct rpc_client_to *to,
 		    const void *args, size_t len, rpc_client_done *done,
@@ -96,39 +53,11 @@ int rpc_client_call(struct rpc_client *c, const struct rpc_client_to *to,
 	return 0;
 }
 
-void rpc_server_submit(struct rpc_server *server, struct work_class *class,
-		       struct work_item *item)
-{
-	job = item;
-}
-
 /* No host of the model restarts. */
 uint64_t rpc_call_started(const struct rpc_call *call)
 {
 	return 1;
 }
-
-/* No step of the model comes here. */
-#define NEVER(type, name, ...) type name(__VA_ARGS__) { abort(); }
-NEVER(void, export_put, struct export_tree *e)
-NEVER(int, export_reach, struct export_table *t, uint32_t id,
-      const struct export_peer *p, struct export_tree **e,
-      struct export_opts *o)
-NEVER(int, export_find, struct export_table *t, uint32_t id,
-      const struct export_peer *p, struct export_tree **e,
-      struct export_opts *o)
-NEVER(int, export_fh_parse, struct export_table *t, const void *fh,
-      uint32_t len, uint32_t *id, struct vfs_handle *h)
-NEVER(int, export_caller_counted, struct export_table *t,
-      const struct export_opts *o, const struct export_claim *c, bool wait,
-      struct vfs_cred *cred)
-NEVER(void, export_caller_put, const struct vfs_cred *c)
-NEVER(bool, export_is_current, struct export_table *t,
-      const struct export_tree *e)
-NEVER(int, rpc_call_move, struct rpc_call *c, rpc_step_fn *then)
-NEVER(bool, rpc_call_suspend, struct rpc_call *c, const char *why,
-      rpc_cancel_fn *cancel, rpc_step_fn *then)
-NEVER(void, rpc_call_resume, struct rpc_call *c)
 
 /* ---- the state of the model, and the table */
 
@@ -148,7 +77,7 @@ static void set_range(struct nlm_hold *h, unsigned byte, bool exclusive)
 	struct nlm_spare spare;
 
 	nlm_spare_get(&nlm.table, h->owner->host, false, &spare);
-	nlm_range_set(&nlm.table, h, &at, &spare);
+	nlm_range_set(&nlm.table, h, &at, 1, &spare);
 	nlm_spare_put(&spare);
 }
 

@@ -102,4 +102,22 @@ without nlm/lock.c 's/nlm_waits_unlocked(nlm, f, o, at);//' nlm $locks
 without nlm/ranges.c 's/nlm_freed(h->file, &freed);//' nlm $locks
 without nlm/lock.c 's/!w \&\& nlm_hold_has_any(.*))/0)/' \
 	nlm -DLOCKS=1 -DSECONDS=1 -DONE
+
+holds restart -DSTARTS=1
+holds restart -DSTARTS=3 -DPROCESSES=1
+holds restart -DSTARTS=1 -DPROCESSES=1 -DLATE -DONCE
+finds restart -DSTARTS=1 -DLATE
+finds restart -DSTARTS=1 -DUNKNOWN
+one=(restart -DSTARTS=1 -DPROCESSES=1) two=(restart -DSTARTS=2 -DPROCESSES=1)
+host=nlm/host.c
+without $host 's/newer(state, h->newest) ||/newer(state, h->state) ||/' \
+	"${one[@]}"
+without $host 's/!h->unsure \&\& !h->doubt/!h->doubt/' "${one[@]}"
+without $host 's/ \&\& !h->doubt//' "${one[@]}"
+without $host 's/h->state = 0;/;/' "${one[@]}"
+without $host 's/ \&\& ns > h->doubt_ns//' "${two[@]}"
+without $host 's/if (ns < h->heard_ns)/if (0)/' restart -DSTARTS=1
+without nlm/lock.c 's/if (nlm_is_outlived(.*))/if (0)/' "${one[@]}"
+without nlm/ranges.c 's/o.older = state;/o.older = 0;/' "${one[@]}"
+without nlm/file.c 's/ || r->from.older == state//' "${one[@]}"
 exit $status

@@ -288,7 +288,8 @@ static bool has_lost_all(void)
 	       nlmc_share(&two, 3, 3) == NLM4_GRANTED;
 }
 
-TEST(a_lock_in_the_older_state_ends_what_its_host_had_before_it_went_back)
+/* @one has only @last, locked in the state 3. */
+static void go_back_to_3(void)
 {
 	tell_older();
 	nlmc_state = 3;
@@ -296,19 +297,100 @@ TEST(a_lock_in_the_older_state_ends_what_its_host_had_before_it_went_back)
 	nlmc_state = 7;
 	EVENTUALLY(has_lost_all());
 	ck_assert_uint_eq(nlmc_lock(&two, last, false), NLM4_DENIED);
+}
+
+static const struct nlm_bytes middle = { 50, 1, true };
+
+TEST(a_lock_in_the_older_state_ends_what_its_host_had_before_it_went_back)
+{
+	go_back_to_3();
 	/* The notice comes again, and the next restart is told. */
 	nlmc_restarted("c1", 3);
 	ck_assert_uint_eq(nlmc_lock(&two, last, false), NLM4_DENIED);
-	nlmc_restarted("c1", 5);
+	nlmc_restarted("c1", 9);
 	ck_assert_uint_eq(nlmc_lock(&two, last, false), NLM4_GRANTED);
+}
+
+/* It was sent when the host started in the state 7, or one before that, which
+ * it may reach again. */
+TEST(a_late_notice_of_before_the_host_went_back_ends_no_lock_of_since_then)
+{
+	go_back_to_3();
+	nlmc_restarted("c1", 7);
+	nlmc_restarted("c1", 5);
+	ck_assert_uint_eq(nlmc_lock(&two, last, false), NLM4_DENIED);
+	nlmc_state = 3;
+	ck_assert_uint_eq(nlmc_lock(&one, middle, false), NLM4_GRANTED);
+	ck_assert_uint_eq(nlmc_lock(&two, last, false), NLM4_DENIED);
+	ck_assert_uint_eq(nlmc_lock(&two, middle, false), NLM4_DENIED);
+}
+
+TEST(a_host_that_comes_forward_again_loses_its_locks_with_its_next_one)
+{
+	go_back_to_3();
+	nlmc_restarted("c1", 5);
+	nlmc_state = 5;
+	ck_assert_uint_eq(nlmc_lock(&one, middle, false), NLM4_GRANTED);
+	ck_assert_uint_eq(nlmc_lock(&two, last, false), NLM4_GRANTED);
+	ck_assert_uint_eq(nlmc_lock(&two, middle, false), NLM4_DENIED);
+}
+
+/* The LOCKs of both states come before their notices, and the older notice is
+ * that which comes late. */
+TEST(a_notice_that_is_overtaken_by_a_step_back_ends_no_lock_of_since_then)
+{
+	one = two = (struct nlm_process){ "c1", 1, 4, IPPROTO_TCP, nlmr.file };
+	two.host = "c2";
+	nlmc_state = 7;
+	ck_assert_uint_eq(nlmc_lock(&one, head, false), NLM4_GRANTED);
+	nlmc_state = 3;
+	ck_assert_uint_eq(nlmc_lock(&one, last, false), NLM4_GRANTED);
+	nlmc_restarted("c1", 7);
+	ck_assert_uint_eq(nlmc_lock(&two, last, false), NLM4_DENIED);
+	nlmc_restarted("c1", 3);
+	nlmc_restarted("c1", 7);
+	ck_assert_uint_eq(nlmc_lock(&one, middle, false), NLM4_GRANTED);
+	ck_assert_uint_eq(nlmc_lock(&two, last, false), NLM4_DENIED);
+	ck_assert_uint_eq(nlmc_lock(&two, head, false), NLM4_GRANTED);
+}
+
+/* Processes have the same numbers after a restart. */
+TEST(a_lock_before_its_notice_keeps_no_lock_of_its_namesake)
+{
+	unsigned asked;
+
+	one = two = (struct nlm_process){ "c1", 1, 4, IPPROTO_TCP, nlmr.file };
+	two.host = "c2";
+	ck_assert_uint_eq(nlmc_lock(&one, head, false), NLM4_GRANTED);
+	ck_assert_uint_eq(nlmc_lock(&one, middle, false), NLM4_GRANTED);
+	nlmc_state = 9;
+	ck_assert_uint_eq(nlmc_lock(&one, last, false), NLM4_GRANTED);
+	ck_assert_uint_eq(nlmc_lock(&one, middle, false), NLM4_GRANTED);
+	asked = fault_calls(FAULT_LOCK);
+	nlmc_restarted("c1", 9);
+	/* The backend is to forget the bytes. */
+	EVENTUALLY(fault_calls(FAULT_LOCK) == asked + 1);
+	ck_assert_uint_eq(nlmc_lock(&two, head, false), NLM4_GRANTED);
+	ck_assert_uint_eq(nlmc_lock(&two, middle, false), NLM4_DENIED);
+	ck_assert_uint_eq(nlmc_lock(&two, last, false), NLM4_DENIED);
+}
+
+/* Linux has one state for all of its network name spaces. */
+TEST(a_lock_in_a_newer_state_settles_a_doubt_and_ends_nothing)
+{
+	tell_older();
+	nlmc_state = 9;
+	ck_assert_uint_eq(nlmc_lock(&one, last, false), NLM4_GRANTED);
+	ck_assert_uint_eq(nlmc_lock(&two, head, false), NLM4_DENIED);
+	nlmc_state = 7;
+	ck_assert_uint_eq(nlmc_lock(&one, middle, false), NLM4_GRANTED);
+	ck_assert_uint_eq(nlmc_lock(&two, head, false), NLM4_DENIED);
 }
 
 /* Its first LOCK came before the notice, and it has reached the state of before
  * it went back again. */
 TEST(locks_that_outlived_a_step_back_of_their_host_end_with_its_next_restart)
 {
-	const struct nlm_bytes middle = { 50, 1, true };
-
 	one = two = (struct nlm_process){ "c1", 1, 4, IPPROTO_TCP, nlmr.file };
 	two.host = "c2";
 	two.svid = 2;
@@ -319,6 +401,9 @@ TEST(locks_that_outlived_a_step_back_of_their_host_end_with_its_next_restart)
 	ck_assert_uint_eq(nlmc_lock(&one, middle, false), NLM4_GRANTED);
 	ck_assert_uint_eq(nlmc_lock(&two, last, false), NLM4_DENIED);
 	nlmc_restarted("c1", 7);
+	nlmc_state = 7;
+	ck_assert_uint_eq(nlmc_lock(&one, (struct nlm_bytes){ 60, 1, true },
+				    false), NLM4_GRANTED);
 	ck_assert_uint_eq(nlmc_lock(&two, head, false), NLM4_GRANTED);
 	ck_assert_uint_eq(nlmc_lock(&two, last, false), NLM4_GRANTED);
 }
@@ -430,10 +515,49 @@ TEST(a_lock_that_waited_while_its_host_went_back_is_not_granted)
 	pthread_join(older, NULL);
 	ck_assert_uint_eq(older_status, NLM4_GRANTED);
 	/* Nor is it taken for the host's newest state. */
-	nlmc_restarted("new0", OLDER + 2);
+	nlmc_restarted("new0", 3);
 	two = (struct nlm_process){ "c2", 2, 4, IPPROTO_TCP, nlmr.file };
 	EVENTUALLY(nlmc_lock(&two, (struct nlm_bytes){ 60, 1, true }, false) ==
 		   NLM4_GRANTED);
+}
+
+/* True if a LOCK of the host was heard. */
+static bool is_heard(void)
+{
+	struct nlm *nlm = srv.nlm->ctx;
+	struct nlm_who who = { .name = (const uint8_t *)"new0", .name_len = 4 };
+	const struct nlm_host *h;
+	bool is;
+
+	who.addr.s6_addr[10] = who.addr.s6_addr[11] = 0xff;
+	who.addr.s6_addr[12] = 127;
+	who.addr.s6_addr[15] = 1;
+	mutex_lock(&nlm->lock);
+	h = nlm_host_next(&nlm->table, &who, NULL);
+	is = h && h->heard_ns;
+	mutex_unlock(&nlm->lock);
+	return is;
+}
+
+static void lock_since_then(void)
+{
+	nlmc_state = OLDER;
+	pthread_create(&older, NULL, lock_in_older_state, &older_status);
+	EVENTUALLY(is_heard());
+}
+
+/* It was sent before the host went back, and waits while the first LOCK since
+ * then is heard. */
+TEST(a_lock_that_came_before_another_one_does_not_say_how_its_host_is_now)
+{
+	ck_assert_uint_eq(lock_behind(lock_since_then), NLM4_GRANTED);
+	pthread_join(older, NULL);
+	ck_assert_uint_eq(older_status, NLM4_GRANTED);
+	/* This notice is late. */
+	nlmc_restarted("new0", 1);
+	two = (struct nlm_process){ "c2", 2, 4, IPPROTO_TCP, nlmr.file };
+	ck_assert_uint_eq(nlmc_lock(&two, (struct nlm_bytes){ 60, 1, true },
+				    false), NLM4_DENIED);
 }
 
 static void tell_state_1(void)

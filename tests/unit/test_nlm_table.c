@@ -65,7 +65,7 @@ static void change(struct nlm_file *f, unsigned n, const struct nlm_span *at,
 
 	ck_assert(nlm_spare_get(&table, o->host, set, &spare));
 	if (set)
-		nlm_range_set(&table, h, at, &spare);
+		nlm_range_set(&table, h, at, 7, &spare);
 	else
 		nlm_range_clear(&table, h, at, &spare);
 	nlm_spare_put(&spare);

@@ -8,6 +8,7 @@
  */
 #pragma once
 
+#include <limits.h>
 #include <sys/stat.h>
 
 #include "tools/nfs/tool.h"
@@ -67,7 +68,46 @@ int aside_place(struct aside *a);
 /* Ends the writing; without @keep what is still aside is removed. */
 int aside_close(struct aside *a, bool keep);
 
-/* The same on the server: makes it, empty, with @mode. */
+/* ---- what is sent */
+
+/* Directories in one another; each has a descriptor. */
+enum { HERE_LEVELS_MAX = 256 };
+
+/* A local object, by its directory. */
+struct here {
+	const struct here *up;
+	int		 dir;
+	const char	*name;
+	unsigned	 depth;
+};
+
+extern const char here_no_copy[];	/* is said about others */
+
+void here_put(FILE *f, const struct here *h);
+/* tool_complain() of this object. */
+int here_complain(const struct here *h, int err, uint32_t status);
+/* Says why it is left out; returns TOOL_FAILED. */
+int here_leave_out(const struct here *h, const char *why);
+/* The last part of a path, without slashes behind it, in @path; NULL: "." and
+ * the like have none. */
+const char *here_name(const char *from, char path[PATH_MAX]);
+/* The bytes of a local tree, as far as it can be read. */
+uint64_t here_sum(const struct tool_options *o, int dir, const char *name,
+		  unsigned depth);
+
+/* To the directory @dir of the server, under the name. */
+int send_file(struct tool *t, const struct here *h,
+	      const struct nfs3_fh *dir, const char *name);
+int send_link(struct tool *t, const struct here *h,
+	      const struct nfs3_fh *dir, const char *name);
+/* The mode and the time of the last change. */
+int send_attributes(struct tool *t, const struct here *h,
+		    const struct nfs3_fh *fh, const struct stat *st);
+/* True with --continue, if @at is complete. */
+bool send_is_done(const struct tool *t, const struct tool_object *at,
+		  const struct cp_file *source);
+
+/* A file of the server, while it is written: makes it, empty, with @mode. */
 int there_make(struct tool *t, const struct nfs3_fh *dir, const char *aside,
 	       uint32_t mode, struct tool_object *made);
 int there_place(struct tool *t, const struct tool_object *made,

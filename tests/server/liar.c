@@ -64,12 +64,13 @@ static uint32_t name_len(const struct liar_name *n)
 
 static const struct liar_name *find_object(const struct liar *l, uint32_t o)
 {
-	static const struct liar_name directory = { .type = DIR };
+	static const struct liar_name directory = { .type = DIR },
+				      made = { .type = REG, .object = MADE };
 
 	for (unsigned i = 0; i < l->nnames; i++)
 		if (l->names[i].object == o)
 			return &l->names[i];
-	return &directory;
+	return o == MADE && l->finds ? &made : &directory;
 }
 
 static const struct liar_name *find_name(const struct liar *l, uint32_t dir,
@@ -137,7 +138,8 @@ static bool take_change(uint32_t procedure, struct xdr_in *in,
 	uint32_t count;
 
 	if (procedure != 7 && procedure != 8 && procedure != 9 &&
-	    procedure != 12 && procedure != 13 && procedure != 21)
+	    procedure != 12 && procedure != 13 && procedure != 14 &&
+	    procedure != 21)
 		return false;
 	xdr_put_u32(x, 0);
 	if (procedure == 8 || procedure == 9) {
@@ -152,7 +154,7 @@ static bool take_change(uint32_t procedure, struct xdr_in *in,
 		xdr_put_u32(x, count);
 		xdr_put_u32(x, 2);	/* FILE_SYNC */
 	}
-	if (procedure == 7 || procedure == 21)
+	if (procedure == 7 || procedure == 14 || procedure == 21)
 		xdr_put_u64(x, 0);
 	return true;
 }
@@ -173,6 +175,8 @@ static void answer_nfs(const struct liar *l, uint32_t procedure,
 	if (procedure == 3) {
 		v = xdr_get_opaque(in, 255);
 		n = find_name(l, object, &v);
+		if (!n && l->finds)
+			n = find_object(l, MADE);
 	}
 	if (l->refused == procedure)
 		n = NULL;

@@ -40,6 +40,8 @@ struct liar {
 	uint32_t	refused;	/* procedure of NFS: with ACCES */
 	bool		changes;	/* a file, each time it is read */
 	bool		makes;		/* takes all changes for done */
+	bool		finds;		/* each name that is not there is one
+					 * file */
 	bool		mute;		/* takes calls, and answers none */
 	uint32_t	mute_procedure;	/* of NFS: of this alone; 0: of none */
 	bool		mute_mount;	/* MNT of MOUNT alone */

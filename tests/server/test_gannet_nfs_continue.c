@@ -248,6 +248,92 @@ TEST(a_part_is_received_to_its_end)
 	stop();
 }
 
+enum { SAME, OTHER_WITHIN, OTHER_START, OTHER_NAME, OTHER_USER, PARTS };
+
+/* The part, before it is continued. */
+static void change_part(int fd, const char *part, int how)
+{
+	switch (how) {
+	case OTHER_WITHIN:
+		ck_assert_int_eq(pwrite(fd, "other", 5, 200000), 5);
+		break;
+	case OTHER_START:
+		ck_assert_int_eq(pwrite(fd, "other", 5, 0), 5);
+		break;
+	case OTHER_NAME:
+		ck_assert_int_eq(link(part, path(export, "second")), 0);
+		break;
+	case OTHER_USER:
+		ck_assert_int_eq(fchown(fd, 12345, 12345), 0);
+		break;
+	}
+}
+
+TEST_LOOP(a_part_is_sent_to_its_end_from_where_it_differs, 0, PARTS)
+{
+	char name[64] = "", part[600];
+	struct stat was, is;
+	int fd;
+
+	if (_i == OTHER_USER && geteuid() != 0)
+		return;
+	start(WAY_TCP);
+	ck_assert_int_eq(mkdir(path(d.dir, "t"), 0755), 0);
+	make_file(path(d.dir, "t/one"), 32 << 20);
+	ck_assert(kill_after(path(d.dir, "t"), url(""), path(export, "t"),
+			     300000));
+	ck_assert_uint_ne(part_in(path(export, "t"), name), 0);
+	snprintf(part, sizeof(part), "%s/t/%s", export, name);
+	/* While it is open no other file gets its number. */
+	fd = open(part, O_RDWR);
+	change_part(fd, part, _i);
+	ck_assert_msg(TOOL("cp", "-r", "--continue", path(d.dir, "t"),
+			   url("")) == 0, "%s", err);
+	same(path(d.dir, "t/one"), path(export, "t/one"));
+	ck_assert_int_eq(stat(path(export, "t/one"), &is), 0);
+	ck_assert_int_eq(fstat(fd, &was), 0);
+	ck_assert_int_eq(is.st_ino == was.st_ino, _i <= OTHER_WITHIN);
+	close(fd);
+	stop();
+}
+
+TEST_LOOP(a_complete_copy_with_other_bytes_is_found_by_checksum, 0, 2)
+{
+	char from[600], to[600], copy[600];
+	struct timespec old[2];
+	struct stat st;
+	int fd;
+
+	start(WAY_TCP);
+	ck_assert_int_eq(mkdir(path(export, "t"), 0755), 0);
+	ck_assert_int_eq(mkdir(path(d.dir, "t"), 0755), 0);
+	snprintf(from, sizeof(from), "%s", _i ? url("t/one") :
+		 path(d.dir, "t/one"));
+	snprintf(to, sizeof(to), "%s", _i ? path(d.dir, "t") : url("t"));
+	snprintf(copy, sizeof(copy), "%s/one", path(_i ? d.dir : export, "t"));
+	make_file(path(_i ? export : d.dir, "t/one"), 3000000);
+	ck_assert_msg(TOOL("cp", "-p", "--checksum", from, to) == 0, "%s",
+		      err);
+	ck_assert_int_eq(stat(copy, &st), 0);
+	old[0] = st.st_atim;
+	old[1] = st.st_mtim;
+	fd = open(copy, O_WRONLY);
+	ck_assert_int_eq(pwrite(fd, "other", 5, 2999990), 5);
+	ck_assert_int_eq(futimens(fd, old), 0);
+	close(fd);
+	/* Size and time don't show it. */
+	ck_assert_int_eq(TOOL("cp", "-p", "--continue", from, to), 0);
+	ck_assert_str_eq(err, "");
+	ck_assert_msg(TOOL("cp", "-p", "--continue", "--checksum", from, to) ==
+		      0, "%s", err);
+	ck_assert_msg(strstr(err, "one: its earlier copy differs"), "%s", err);
+	same(path(export, "t/one"), path(d.dir, "t/one"));
+	ck_assert_int_eq(TOOL("cp", "-p", "--continue", "--checksum", from,
+			      to), 0);
+	ck_assert_str_eq(err, "");
+	stop();
+}
+
 TEST(a_directory_of_a_copy_that_was_killed_has_its_mode)
 {
 	struct stat there, here;

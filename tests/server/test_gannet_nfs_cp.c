@@ -363,6 +363,23 @@ TEST(the_last_one_of_two_sources_with_one_name_is_there)
 	stop();
 }
 
+/* A server that has taken the bytes, and has others. */
+TEST(a_copy_that_is_read_back_otherwise_is_an_error)
+{
+	struct liar l = { .makes = true, .finds = true };
+	char at[64];
+
+	start(WAY_TCP);
+	liar_start(&l);
+	snprintf(at, sizeof(at), "tcp://127.0.0.1:%u/e", l.port);
+	make_file(path(d.dir, "true"), 4);
+	ck_assert_msg(TOOL("cp", path(d.dir, "true"), at) == 0, "%s", err);
+	ck_assert_int_eq(TOOL("cp", "--checksum", path(d.dir, "true"), at), 1);
+	has(err, "/true: the copy differs from it\n");
+	liar_stop(&l);
+	stop();
+}
+
 TEST(times_that_nfs_does_not_have_are_not_kept)
 {
 	start(WAY_TCP);

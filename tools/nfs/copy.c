@@ -138,7 +138,9 @@ static int one_over(struct ring *r, struct block *b)
 
 	if (op->err == 0 && op->status == NFS_JUKEBOX &&
 	    b->jukebox++ < PATIENCE) {
+		session_leave(r->t->s);
 		nanosleep(&(struct timespec){ .tv_nsec = 200000000 }, NULL);
+		session_enter(r->t->s);
 		return launch(r, b);
 	}
 	if (op->err < 0 || op->status != 0)
@@ -214,7 +216,7 @@ static bool is_sparse(const struct tool_object *obj, int fd)
 	const struct vfs_attr *a = &obj->attr.attr;
 	struct stat st;
 
-	return a->used < a->size && fd != STDOUT_FILENO &&
+	return a->used < a->size && fd >= 0 && fd != STDOUT_FILENO &&
 	       fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
 }
 
@@ -250,22 +252,34 @@ static int check_at_end(struct ring *r)
 	return TOOL_OK;
 }
 
-int copy_get(struct tool *t, struct tool_object *obj, int fd,
-	     const char *to, uint64_t from)
+/* Gives a block away; false: no other is wanted. */
+static bool put_out(struct copy_end *to, const struct block *b, bool sparse,
+		    int *err)
 {
-	uint64_t at = from, asked = from;
+	if (to->fd >= 0)
+		*err = sparse && is_zero(b->mem, b->have) ?
+			leave_out(to->fd, b->have, to->name) :
+			write_out(to->fd, b->mem, b->have, to->name);
+	return *err == TOOL_OK &&
+	       (!to->take || to->take(to, b->mem, b->have));
+}
+
+int copy_get(struct tool *t, struct tool_object *obj, struct copy_end *to)
+{
+	uint64_t from = to->from, at = from, asked = from;
 	struct progress p;
 	struct ring r;
-	bool end = false, sparse = is_sparse(obj, fd);
+	bool end = false, sparse = is_sparse(obj, to->fd);
 	int err = ring_init(&r, t, &obj->fh, NFS_OP_READ,
 			    obj->attr.attr.size);
 
 	if (err != TOOL_OK)
 		return err;
 	r.was = &obj->attr;
-	progress_init(&p, t->o, to, obj->attr.attr.size);
+	progress_init(&p, t->o, to->name, obj->attr.attr.size);
 	p.done = p.skipped = from;
-	p.whole = t->whole;
+	p.whole = to->fd < 0 ? NULL : t->whole;
+	p.shown = p.shown && to->fd >= 0;
 	for (unsigned i = 0; !end && err == TOOL_OK; i = (i + 1) % r.n) {
 		struct block *b = &r.b[i];
 
@@ -279,12 +293,10 @@ int copy_get(struct tool *t, struct tool_object *obj, int fd,
 		}
 		if (err == TOOL_OK)
 			err = settle(&r, b);
-		if (err == TOOL_OK)
-			err = sparse && is_zero(b->mem, b->have) ?
-				leave_out(fd, b->have, to) :
-				write_out(fd, b->mem, b->have, to);
-		at += b->have;
 		end = b->end;
+		if (err == TOOL_OK && !put_out(to, b, sparse, &err))
+			end = true;
+		at += b->have;
 		progress_move(&p, at);
 	}
 	if (err == TOOL_OK)
@@ -337,9 +349,18 @@ static int commit(struct ring *r)
 	return TOOL_OK;
 }
 
+/* Data that is sent again was given before. */
+static void give_once(struct copy_end *from, const struct block *b,
+		      uint64_t *given)
+{
+	if (from->take && b->at == *given)
+		from->take(from, b->mem, b->len);
+	*given = MAX(*given, b->at + b->len);
+}
+
 /* Writes from @at on, up to a commit's distance; moves @at on. */
-static int put_stretch(struct ring *r, int fd, uint64_t *at,
-		       const char *from, struct progress *p)
+static int put_stretch(struct ring *r, struct copy_end *from, uint64_t *at,
+		       uint64_t *given, struct progress *p)
 {
 	uint64_t every = r->t->o->commit_every ? r->t->o->commit_every :
 			 COMMIT_EVERY;
@@ -352,9 +373,10 @@ static int put_stretch(struct ring *r, int fd, uint64_t *at,
 
 		err = settle(r, b);
 		if (err == TOOL_OK)
-			err = read_in(r, b, fd, *at, from);
+			err = read_in(r, b, from->fd, *at, from->name);
 		if (err != TOOL_OK || b->len == 0)
 			break;
+		give_once(from, b, given);
 		err = launch(r, b);
 		if (err != TOOL_OK)
 			break;
@@ -364,23 +386,24 @@ static int put_stretch(struct ring *r, int fd, uint64_t *at,
 	return err == TOOL_OK ? commit(r) : err;
 }
 
-int copy_put(struct tool *t, const struct nfs3_fh *fh, int fd,
-	     const char *from, uint64_t size)
+int copy_put(struct tool *t, const struct nfs3_fh *fh, struct copy_end *from)
 {
+	uint64_t at = from->from, before, given = at;
 	unsigned restarts = 0;
 	struct progress p;
 	struct ring r;
-	uint64_t at = 0, before;
-	int err = ring_init(&r, t, fh, NFS_OP_WRITE, size);
+	int err = ring_init(&r, t, fh, NFS_OP_WRITE, from->size);
 
 	if (err != TOOL_OK)
 		return err;
-	r.stable = strcmp(from, "-") == 0 || lseek(fd, 0, SEEK_CUR) < 0;
-	progress_init(&p, t->o, from, size);
+	r.stable = strcmp(from->name, "-") == 0 ||
+		   lseek(from->fd, 0, SEEK_CUR) < 0;
+	progress_init(&p, t->o, from->name, from->size);
+	p.done = p.skipped = at;
 	p.whole = t->whole;
 	do {
 		before = at;
-		err = put_stretch(&r, fd, &at, from, &p);
+		err = put_stretch(&r, from, &at, &given, &p);
 		if (err == TOOL_OK && r.lost) {
 			/* The server forgot: again, from the last COMMIT. */
 			at = before;

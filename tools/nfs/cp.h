@@ -11,6 +11,8 @@
 #include <limits.h>
 #include <sys/stat.h>
 
+#include <sodium.h>
+
 #include "tools/nfs/tool.h"
 
 int cp_get(const char *url, const char *to, const struct tool_options *o);
@@ -18,7 +20,8 @@ int cp_get(const char *url, const char *to, const struct tool_options *o);
 int cp_put(int n, char *const from[], const char *url,
 	   const struct tool_options *o);
 
-extern const char cp_changed[];		/* is said about a source */
+/* These are said about a source, and about its copy. */
+extern const char cp_changed[], cp_differs[], cp_again[];
 
 /* True if what is below the copied directory and has this name stays. */
 bool cp_is_excluded(const struct tool_options *o, const char *name);
@@ -107,9 +110,40 @@ int send_attributes(struct tool *t, const struct here *h,
 bool send_is_done(const struct tool *t, const struct tool_object *at,
 		  const struct cp_file *source);
 
+/* ---- comparing, cp_verify.c */
+
+struct cp_hash {
+	struct copy_end		 end;	/* for copy_get() and copy_put() */
+	crypto_generichash_state state;
+	uint64_t		 bytes;
+};
+
+/* Begins with no bytes. */
+void hash_begin(struct cp_hash *h, struct copy_end end);
+/* True if the same bytes went into both, which are over. */
+bool hash_is_same(struct cp_hash *a, struct cp_hash *b);
+/* The hash of a local file, from its disk. */
+int hash_here(struct tool *t, struct cp_hash *h, int fd, const char *name);
+/* The hash of a file of the server, from byte @from on. */
+int hash_there(struct tool *t, const struct tool_object *obj, uint64_t from,
+	       struct cp_hash *h);
+/* Whether two files have the same bytes. */
+int cp_compare(struct tool *t, const struct tool_object *there, int fd,
+	       bool *same);
+/* With how many bytes both begin, or more. */
+int cp_same_beginning(struct tool *t, const struct tool_object *part, int fd,
+		      uint64_t *same);
+
 /* A file of the server, while it is written: makes it, empty, with @mode. */
 int there_make(struct tool *t, const struct nfs3_fh *dir, const char *aside,
 	       uint32_t mode, struct tool_object *made);
+/*
+ * Finds the part of a file of @size bytes that an earlier copy has left, if it
+ * is this user's: all of it is on the server's disk then.  made->fh.len is 0 if
+ * there is none.
+ */
+int there_find(struct tool *t, const struct nfs3_fh *dir, const char *aside,
+	       uint64_t size, struct tool_object *made);
 int there_place(struct tool *t, const struct tool_object *made,
 		const char *name);
 void there_drop(struct tool *t, const struct tool_object *made);

@@ -20,6 +20,8 @@
 enum { TRIES = 10 };
 
 const char cp_changed[] = "it changed while it was copied; copy it again";
+const char cp_differs[] = "the copy differs from it";
+const char cp_again[] = "its earlier copy differs, and is made again";
 
 static bool nfs_time(const struct timespec *t, struct timespec *out)
 {
@@ -112,7 +114,7 @@ static int check_found(const struct aside *a, const struct stat *st)
 /* -EAGAIN: it was another's, and is over. */
 static int open_part(struct aside *a)
 {
-	int flags = O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
+	int flags = O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
 	bool found = false;
 	struct stat st;
 	int err = 0;

@@ -206,6 +206,38 @@ static bool is_fetched(const struct fetch *f, const struct walk_at *at,
 	       cp_is_done(source, &copy, f->w.t->o->preserve);
 }
 
+/* A copy that differs leaves no part to be continued. */
+static int verify_copy(struct tool *t, const struct walk_at *at,
+		       const struct aside *a, struct cp_hash *source)
+{
+	struct cp_hash copy;
+	int err = hash_here(t, &copy, a->fd, a->name);
+
+	if (err != TOOL_OK || hash_is_same(source, &copy))
+		return err;
+	if (ftruncate(a->fd, 0) < 0)
+		complain_local(at, -errno);
+	return walk_refuse(at, cp_differs);
+}
+
+/* Whether the copy that an earlier run has made is the file. */
+static int compare_fetched(const struct fetch *f, const struct walk_at *at,
+			   bool *same)
+{
+	struct tool_object obj = { .fh = at->fh, .attr = at->attr };
+	int err, fd = openat(local_dir(f, at), local_name(f, at), O_RDONLY |
+			     O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+
+	if (fd < 0)
+		return complain_local(at, -errno);
+	memcpy(obj.name, at->name, MIN(at->len, (uint32_t)NFS_NAME_MAX));
+	err = cp_compare(f->w.t, &obj, fd, same);
+	close(fd);
+	if (err == TOOL_OK && !*same)
+		walk_refuse(at, cp_again);
+	return err;
+}
+
 /* The copy gets the time when the copying began, by the coarse clock that file
  * systems use: a source that changes later is newer.  A source that no longer
  * has its listed attributes can have changed earlier, even after an earlier
@@ -215,10 +247,15 @@ static int fetch_data(struct fetch *f, struct walk_at *at, struct aside *a)
 {
 	struct tool_object obj = { .fh = at->fh, .attr = at->attr };
 	struct timespec begun;
+	struct cp_hash source;
 	int err;
 
 	clock_gettime(CLOCK_REALTIME_COARSE, &begun);
-	err = copy_get(f->w.t, &obj, a->fd, a->name, a->have);
+	hash_begin(&source, (struct copy_end){ .fd = a->fd, .name = a->name,
+					      .from = a->have });
+	err = copy_get(f->w.t, &obj, &source.end);
+	if (err == TOOL_OK && f->w.t->o->checksum && !obj.changed)
+		err = verify_copy(f->w.t, at, a, &source);
 	if (err == TOOL_OK) {
 		err = set_mtime(a->fd, obj.changed ? &at->attr.attr.mtime :
 				&begun);
@@ -248,8 +285,17 @@ static int fetch_file(struct fetch *f, struct walk_at *at)
 	int err, last;
 
 	cp_file_there(&at->attr, &source);
+	if (f->w.t->o->checksum && is_fetched(f, at, &source)) {
+		bool same = false;
+
+		err = compare_fetched(f, at, &same);
+		if (same)
+			progress_skip(f->w.t, source.size);
+		if (err != TOOL_OK || same)
+			return err;
+	}
 	err = aside_open(&a, local_dir(f, at), name, &source,
-			 f->w.t->o->resume);
+			 f->w.t->o->resume && !f->w.t->o->checksum);
 	if (err < 0)
 		return complain_local(at, err);
 	progress_skip(f->w.t, a.have);
@@ -368,7 +414,8 @@ static int fetch_visit(struct walk *w, struct walk_at *at, enum walk_step step)
 	if (type != VFS_REG && type != VFS_LNK)
 		return walk_refuse(at, no_copy);
 	cp_file_there(&at->attr, &source);
-	if (type == VFS_REG && is_fetched(f, at, &source)) {
+	if (type == VFS_REG && is_fetched(f, at, &source) &&
+	    (!w->t->o->checksum || w->t->o->dry_run)) {
 		progress_skip(w->t, source.size);
 		return TOOL_OK;
 	}

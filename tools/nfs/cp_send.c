@@ -11,6 +11,21 @@
 
 static const char incomplete[] = "there is no complete copy of it";
 
+/* The file that is written aside. */
+struct sent_part {
+	char		   aside[ASIDE_NAME];
+	struct tool_object made;
+	uint64_t	   from;	/* so many bytes are there already */
+};
+
+static int say_of(const struct here *h, const char *why)
+{
+	fputs("gannet-nfs: ", say_stream());
+	here_put(say_stream(), h);
+	fprintf(say_stream(), ": %s\n", why);
+	return TOOL_FAILED;
+}
+
 int send_attributes(struct tool *t, const struct here *h,
 		    const struct nfs3_fh *fh, const struct stat *st)
 {
@@ -70,10 +85,60 @@ static int end_sent_file(struct tool *t, const struct here *h, int fd,
 		err = send_attributes(t, h, &made->fh, &as);
 	if (err != TOOL_OK || !changed)
 		return err;
-	fputs("gannet-nfs: ", say_stream());
-	here_put(say_stream(), h);
-	fprintf(say_stream(), ": %s\n", cp_changed);
-	return TOOL_FAILED;
+	return say_of(h, cp_changed);
+}
+
+static int verify_sent(struct tool *t, const struct here *h,
+		       const struct tool_object *made, struct cp_hash *source)
+{
+	struct cp_hash copy;
+	int err = hash_there(t, made, source->end.from, &copy);
+
+	if (err != TOOL_OK || hash_is_same(source, &copy))
+		return err;
+	return say_of(h, cp_differs);
+}
+
+/* Continues the part that an earlier copy has left, as far as it is the same,
+ * or makes one. */
+static int begin_part(struct tool *t, const struct tool_object *at,
+		      const struct cp_hash *source, uint32_t mode,
+		      struct sent_part *p)
+{
+	struct nfsc_op op = { .kind = NFS_OP_SET, .mode = mode,
+			      .no_mtime = true };
+	int err = TOOL_OK;
+
+	p->made.fh.len = 0;
+	p->from = 0;
+	if (t->o->resume)
+		err = there_find(t, &at->parent, p->aside, source->end.size,
+				 &p->made);
+	if (err == TOOL_OK && p->made.fh.len > 0)
+		err = cp_same_beginning(t, &p->made, source->end.fd, &p->from);
+	if (err == TOOL_UNREACHABLE)
+		return err;
+	if (p->from == 0)
+		return there_make(t, &at->parent, p->aside, mode, &p->made);
+	op.fh = p->made.fh;
+	if (session_do(t->s, &op) < 0 || op.status != 0)
+		return tool_complain(t->text, op.err, op.status);
+	p->made.attr.attr.mode = mode;
+	return TOOL_OK;
+}
+
+/* All of it, aside. */
+static int write_part(struct tool *t, const struct here *h,
+		      struct cp_hash *source, const struct sent_part *p)
+{
+	int err;
+
+	progress_skip(t, p->from);
+	source->end.from = p->from;
+	hash_begin(source, source->end);
+	err = copy_put(t, &p->made.fh, &source->end);
+	return err == TOOL_OK && t->o->checksum ?
+	       verify_sent(t, h, &p->made, source) : err;
 }
 
 /* Writes the file aside, and gives it the name that @at has. */
@@ -81,41 +146,59 @@ static int send_data(struct tool *t, const struct here *h, int fd,
 		     const struct tool_object *at, const struct stat *st)
 {
 	bool kept = at->fh.len > 0 && !t->o->preserve;
-	struct tool_object made;
-	char aside[ASIDE_NAME];
+	struct cp_hash hash = { .end = { .fd = fd, .name = h->name } };
 	struct cp_file source;
+	struct sent_part p;
 	int err;
 
 	cp_file_here(st, &source);
-	cp_aside_name(&source, at->name, aside);
-	err = there_make(t, &at->parent, aside,
-			 (kept ? at->attr.attr.mode : st->st_mode) & 0777,
-			 &made);
+	cp_aside_name(&source, at->name, p.aside);
+	hash.end.size = source.size;
+	err = begin_part(t, at, &hash, (kept ? at->attr.attr.mode :
+					st->st_mode) & 0777, &p);
 	if (err != TOOL_OK) {
 		here_leave_out(h, incomplete);
 		return err;
 	}
-	err = copy_put(t, &made.fh, fd, h->name, source.size);
+	err = write_part(t, h, &hash, &p);
 	if (err == TOOL_OK) {
-		int last = end_sent_file(t, h, fd, &made, st);
+		int last = end_sent_file(t, h, fd, &p.made, st);
 
 		err = last == TOOL_UNREACHABLE ? last :
-		      there_place(t, &made, at->name);
+		      there_place(t, &p.made, at->name);
 		if (err == TOOL_OK)
 			return last;
 	}
 	if (err != TOOL_UNREACHABLE)
-		there_drop(t, &made);
+		there_drop(t, &p.made);
 	here_leave_out(h, incomplete);
 	return err;
 }
 
-static int send_open(struct tool *t, const struct here *h, int fd,
-	      const struct nfs3_fh *dir, const char *name)
+/* TOOL_OK, and *@done says whether nothing is to be sent. */
+static int check_sent(struct tool *t, const struct here *h, int fd,
+		      const struct tool_object *at, bool *done)
 {
 	struct cp_file source;
+	struct stat st;
+	int err;
+
+	*done = fstat(fd, &st) == 0 && cp_file_here(&st, &source) &&
+		send_is_done(t, at, &source);
+	if (!*done || !t->o->checksum)
+		return TOOL_OK;
+	err = cp_compare(t, at, fd, done);
+	if (err == TOOL_OK && !*done)
+		say_of(h, cp_again);
+	return err;
+}
+
+static int send_open(struct tool *t, const struct here *h, int fd,
+		     const struct nfs3_fh *dir, const char *name)
+{
 	struct tool_object at;
 	struct stat st;
+	bool done;
 	int err;
 
 	if (fstat(fd, &st) < 0)
@@ -126,9 +209,10 @@ static int send_open(struct tool *t, const struct here *h, int fd,
 	if (err == TOOL_OK && at.fh.len > 0 && at.attr.attr.type != VFS_REG)
 		err = here_complain(h, 0, at.attr.attr.type == VFS_DIR ?
 				    NFS_ISDIR : NFS_EXIST);
-	if (err == TOOL_OK && cp_file_here(&st, &source) &&
-	    send_is_done(t, &at, &source)) {
-		progress_skip(t, source.size);
+	if (err == TOOL_OK)
+		err = check_sent(t, h, fd, &at, &done);
+	if (err == TOOL_OK && done) {
+		progress_skip(t, (uint64_t)st.st_size);
 		return TOOL_OK;
 	}
 	if (err == TOOL_OK)

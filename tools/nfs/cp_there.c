@@ -38,6 +38,27 @@ int there_make(struct tool *t, const struct nfs3_fh *dir, const char *aside,
 	       tool_complain(t->text, 0, NFS_NOENT) : err;
 }
 
+/* Others who may write to the directory can guess the name.  Its data can be in
+ * the server's memory, and a restart may lose it: so all of it is committed
+ * before it is read. */
+int there_find(struct tool *t, const struct nfs3_fh *dir, const char *aside,
+	       uint64_t size, struct tool_object *made)
+{
+	struct nfsc_op op = { .kind = NFS_OP_COMMIT };
+	int err = tool_lookup(t, dir, aside, made);
+	const struct vfs_attr *a = &made->attr.attr;
+
+	if (err != TOOL_OK || made->fh.len == 0)
+		return err;
+	op.fh = made->fh;
+	if (a->type == VFS_REG && a->nlink == 1 && a->size <= size &&
+	    a->uid == t->o->config.uid && session_do(t->s, &op) == 0 &&
+	    op.status == 0)
+		return TOOL_OK;
+	made->fh.len = 0;
+	return op.err < 0 ? tool_complain(t->text, op.err, 0) : TOOL_OK;
+}
+
 int there_place(struct tool *t, const struct tool_object *made,
 		const char *name)
 {

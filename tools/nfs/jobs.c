@@ -4,10 +4,12 @@
  *
  * Operation: a thread that has the turn holds the lock.  When it has to wait it
  * gives the turn to one that is ready; if none is, it takes answers from the
- * session, and makes those ready that they are for.
+ * session, and makes those ready that they are for.  One that leaves lets the
+ * tool's thread, which waits for something, do that.
  */
 #include "tools/nfs/jobs.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 
 #include "lib/thread.h"
@@ -38,7 +40,13 @@ struct running {
 struct jobs {
 	pthread_mutex_t	     lock;
 	struct nfsc_session *s;
-	struct member	    *turn;
+	struct member	    *turn;	/* NULL: all have left, or wait for
+					 * those who have */
+	unsigned	     flying;	/* operations */
+	/* Those who have left and wait for the lock get it before the next
+	 * answer is waited for. */
+	atomic_uint	     entering;
+	pthread_cond_t	     entered;
 	struct cds_list_head ready;	/* members, the first one is next */
 	struct cds_list_head ended;	/* whose threads are to be joined */
 	struct cds_list_head text;
@@ -57,18 +65,26 @@ static void ready_member(struct member *m)
 	m->ready = true;
 }
 
-/* One is ready, or waits for the session. */
 static void pass_turn(struct jobs *j)
 {
 	struct member *m;
 
-	while (cds_list_empty(&j->ready)) {
-		struct nfsc_op *op = session_wait(j->s);
+	while (cds_list_empty(&j->ready) && (j->flying > 0 || j->entering)) {
+		struct nfsc_op *op;
 
+		if (j->entering) {
+			pthread_cond_wait(&j->entered, &j->lock);
+			continue;
+		}
+		op = session_wait(j->s);
+		j->flying--;
 		m = op->member;
 		cds_list_add_tail(&op->link, &m->over);
 		ready_member(m);
 	}
+	j->turn = NULL;
+	if (cds_list_empty(&j->ready))
+		return;
 	m = cds_list_first_entry(&j->ready, struct member, link);
 	cds_list_del(&m->link);
 	m->ready = false;
@@ -89,9 +105,13 @@ static void await_turn(struct member *m)
 static int submit_member(struct nfsc_session *base, struct nfsc_op *op)
 {
 	struct member *m = container_of(base, struct member, base);
+	int err;
 
 	op->member = m;
-	return session_submit(m->jobs->s, op);
+	err = session_submit(m->jobs->s, op);
+	if (err == 0)
+		m->jobs->flying++;
+	return err;
 }
 
 static struct nfsc_op *wait_member(struct nfsc_session *base)
@@ -123,9 +143,41 @@ static void release_member(struct nfsc_session *base, void *kept)
 	session_release(m->jobs->s, kept);
 }
 
+/* The tool's thread, whose calls come before there are jobs, has the turn
+ * meanwhile. */
+static void leave_member(struct nfsc_session *base)
+{
+	struct member *m = container_of(base, struct member, base);
+	struct jobs *j = m->jobs;
+
+	if (m != &j->tool && cds_list_empty(&j->ready))
+		ready_member(&j->tool);
+	j->turn = NULL;
+	if (!cds_list_empty(&j->ready))
+		pass_turn(j);
+	mutex_unlock(&j->lock);
+}
+
+static void enter_member(struct nfsc_session *base)
+{
+	struct member *m = container_of(base, struct member, base);
+	struct jobs *j = m->jobs;
+
+	j->entering++;
+	mutex_lock(&j->lock);
+	j->entering--;
+	pthread_cond_signal(&j->entered);
+	ready_member(m);
+	if (!j->turn)
+		pass_turn(j);
+	await_turn(m);
+}
+
 static const struct nfsc_session_ops ops = {
 	.submit = submit_member,
 	.wait = wait_member,
+	.leave = leave_member,
+	.enter = enter_member,
 	.keep = keep_member,
 	.release = release_member,
 };
@@ -258,6 +310,7 @@ void jobs_open(struct tool *t, unsigned most)
 	if (!j)
 		return;
 	pthread_mutex_init(&j->lock, NULL);
+	pthread_cond_init(&j->entered, NULL);
 	j->s = t->s;
 	j->most = most;
 	j->room = 2 * jobs_memory(t, UINT64_MAX);
@@ -283,6 +336,7 @@ int jobs_close(struct tool *t)
 	t->s = j->s;
 	t->jobs = NULL;
 	pthread_cond_destroy(&j->tool.turn);
+	pthread_cond_destroy(&j->entered);
 	pthread_mutex_destroy(&j->lock);
 	free(j);
 	return worst;

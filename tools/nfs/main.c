@@ -21,7 +21,8 @@ enum {
 	OPT_TIME, OPT_WARMUP, OPT_STABLE, OPT_VERIFY, OPT_DISCARD,
 	OPT_SERVER_PID, OPT_MEMORY, OPT_HELP, OPT_HUMAN, OPT_DEPTH,
 	OPT_DIRECTORY, OPT_MAXDEPTH, OPT_MINDEPTH, OPT_CONTINUE,
-	OPT_DRY_RUN, OPT_EXCLUDE, OPT_PARALLEL, OPT_SYMBOLIC, OPT_SUMMARY,
+	OPT_DRY_RUN, OPT_EXCLUDE, OPT_PARALLEL, OPT_CHECKSUM,
+	OPT_SYMBOLIC, OPT_SUMMARY,
 	MANY = 1 << 20,		/* arguments */
 };
 
@@ -46,6 +47,7 @@ static const struct option options[] = {
 	{ "summarize", no_argument, NULL, OPT_SUMMARY },
 	{ "preserve", no_argument, NULL, OPT_PRESERVE },
 	{ "continue", no_argument, NULL, OPT_CONTINUE },
+	{ "checksum", no_argument, NULL, OPT_CHECKSUM },
 	{ "dry-run", no_argument, NULL, OPT_DRY_RUN },
 	{ "exclude", required_argument, NULL, OPT_EXCLUDE },
 	{ "parallel", required_argument, NULL, OPT_PARALLEL },
@@ -397,6 +399,7 @@ static bool *flag_of(struct tool_options *o, int option)
 	case OPT_PARENTS:	return &o->parents;
 	case OPT_PRESERVE:	return &o->preserve;
 	case OPT_CONTINUE:	return &o->resume;
+	case OPT_CHECKSUM:	return &o->checksum;
 	case OPT_DRY_RUN:	return &o->dry_run;
 	case OPT_PROGRESS:	return &o->progress;
 	case OPT_JSON:		return &o->json;
@@ -463,6 +466,7 @@ static const char *pointless(const struct parsed *p)
 		return NULL;
 	return p->o.dry_run ? "--dry-run" : p->o.resume ? "--continue" :
 	       p->o.exclude[0] ? "--exclude" :
+	       p->o.checksum ? "--checksum" :
 	       p->o.parallel ? "--parallel" : NULL;
 }
 

@@ -168,6 +168,9 @@ struct nfsc_session_ops {
 	void *(*keep)(struct nfsc_session *s, void *mem, size_t len,
 		      enum nfsc_kind kind);
 	void (*release)(struct nfsc_session *s, void *kept);
+	/* Both or neither. */
+	void (*leave)(struct nfsc_session *s);
+	void (*enter)(struct nfsc_session *s);
 	/* The server's end.  0 or -errno. */
 	int  (*peer)(struct nfsc_session *s, struct sockaddr_storage *out);
 	/* NULL: has none. */
@@ -245,6 +248,22 @@ static inline void session_release(struct nfsc_session *s, void *kept)
 {
 	if (kept)
 		s->ops->release(s, kept);
+}
+
+/*
+ * Between the two the caller does what takes time, and uses neither the session
+ * nor what it shares with others who use it: they go on meanwhile.
+ */
+static inline void session_leave(struct nfsc_session *s)
+{
+	if (s->ops->leave)
+		s->ops->leave(s);
+}
+
+static inline void session_enter(struct nfsc_session *s)
+{
+	if (s->ops->enter)
+		s->ops->enter(s);
 }
 
 /*

@@ -68,7 +68,9 @@ int session_do(struct nfsc_session *s, struct nfsc_op *op)
 		session_wait(s);
 		if (op->err < 0 || op->status != NFS_JUKEBOX || i == PATIENCE)
 			return op->err;
+		session_leave(s);
 		nanosleep(&nap, NULL);
+		session_enter(s);
 		nap.tv_sec = MIN(2 * nap.tv_sec + 1, 5);
 	}
 }

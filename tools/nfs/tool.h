@@ -50,6 +50,7 @@ struct tool_options {
 	bool	 parents;	/* mkdir -p */
 	bool	 preserve;	/* cp -p */
 	bool	 resume;	/* cp --continue */
+	bool	 checksum;	/* cp: compare copies with their sources */
 	unsigned parallel;	/* cp: files at a time; 0: as it fits */
 	bool	 symbolic;	/* ln -s */
 	bool	 summary;	/* du -s: of the whole alone */
@@ -256,12 +257,19 @@ int tool_bench(int n, char *const args[], const struct tool_options *o);
 int tool_certify(const char *url, const struct tool_options *o);
 int tool_mount_check(const char *url, const struct tool_options *o);
 
-/* Bytes of a file, both ways; a get starts with byte @from, for which @fd is in
- * place.  The size is what the bar goes up to. */
-int copy_get(struct tool *t, struct tool_object *obj, int fd,
-	     const char *to, uint64_t from);
-int copy_put(struct tool *t, const struct nfs3_fh *fh, int fd,
-	     const char *from, uint64_t size);
+/* The local end of a copy. */
+struct copy_end {
+	int	    fd;		/* -1: a get writes nothing, and is silent */
+	const char *name;
+	uint64_t    from;	/* the first byte, for which @fd is in place */
+	uint64_t    size;	/* of a put; the bar goes up to it */
+	/* Gets all bytes, in order, once; or NULL.  False: a get ends here. */
+	bool (*take)(struct copy_end *end, const uint8_t *mem, size_t len);
+};
+
+/* Bytes of a file, both ways. */
+int copy_get(struct tool *t, struct tool_object *obj, struct copy_end *to);
+int copy_put(struct tool *t, const struct nfs3_fh *fh, struct copy_end *from);
 
 struct progress {
 	const char *name;

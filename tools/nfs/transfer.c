@@ -65,22 +65,24 @@ static int check_source(const struct tool *t, const struct tool_object *obj,
 
 static int get_file(struct tool *t, struct tool_object *obj, const char *to)
 {
+	struct copy_end end = { .fd = STDOUT_FILENO,
+				.name = "standard output" };
 	char path[PATH_MAX];
-	int err, fd;
+	int err;
 
 	if (to && strcmp(to, "-") == 0)
-		return check_source(t, obj, copy_get(t, obj, STDOUT_FILENO,
-						     "standard output", 0));
+		return check_source(t, obj, copy_get(t, obj, &end));
 	to = get_target(t, to, path);
 	err = may_read(t, obj);
 	if (err != TOOL_OK)
 		return err;
-	fd = open(to, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-	if (fd < 0)
+	end.name = to;
+	end.fd = open(to, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+	if (end.fd < 0)
 		return tool_complain(to, -errno, 0);
-	err = copy_get(t, obj, fd, to, 0);
+	err = copy_get(t, obj, &end);
 	/* Some file systems say only now that there is no room. */
-	if (close(fd) < 0 && err == TOOL_OK)
+	if (close(end.fd) < 0 && err == TOOL_OK)
 		err = tool_complain(to, -errno, 0);
 	if (err != TOOL_OK)
 		fprintf(stderr, "gannet-nfs: %s is not complete\n", to);
@@ -154,6 +156,7 @@ static int empty_or_make(struct tool *t, const struct tool_object *at,
 
 static int put_file(struct tool *t, int fd, const char *from)
 {
+	struct copy_end end = { .fd = fd, .name = from };
 	struct tool_object at;
 	struct nfs3_fh dir, fh;
 	struct stat st;
@@ -175,7 +178,8 @@ static int put_file(struct tool *t, int fd, const char *from)
 				    st.st_mode & 0777 : 0644, &fh);
 	if (err != TOOL_OK)
 		return err;
-	err = copy_put(t, &fh, fd, from, (uint64_t)st.st_size);
+	end.size = (uint64_t)st.st_size;
+	err = copy_put(t, &fh, &end);
 	if (err != TOOL_OK) {
 		fputs("gannet-nfs: ", stderr);
 		tool_put_name(stderr, at.name);

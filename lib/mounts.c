@@ -53,30 +53,37 @@ static size_t shared_part(const char *type, const char *source)
 	return end ? (size_t)(end - source) : 0;
 }
 
+static uint64_t device_of_line(const char *line)
+{
+	unsigned major, minor;
+
+	return sscanf(line, "%*s %*s %u:%u", &major, &minor) == 2 ?
+	       makedev(major, minor) : 0;
+}
+
 /* Of a line.  Such file systems have a number each, and hang together. */
 static uint64_t place_of_line(const char *line)
 {
+	uint64_t dev = device_of_line(line);
+	const char *rest = strstr(line, " - ");
 	char type[64], source[256];
-	unsigned major, minor;
-	const char *rest;
 
-	if (sscanf(line, "%*s %*s %u:%u", &major, &minor) != 2)
-		return 0;
-	rest = strstr(line, " - ");
-	if (major == 0 && rest &&
+	if (dev && major(dev) == 0 && rest &&
 	    sscanf(rest, " - %63s %255s", type, source) == 2 &&
 	    shared_part(type, source) > 0) {
 		source[shared_part(type, source)] = '\0';
 		return hash_text(hash_text(0, type), source);
 	}
-	return makedev(major, minor);
+	return dev;
 }
 
-uint64_t mounts_place_in(FILE *list, const char *path)
+/* Returns @of of the line of the file system where @path lies. */
+static uint64_t search(FILE *list, const char *path,
+		       uint64_t (*of)(const char *line))
 {
 	char *line = NULL, point[POINT_SIZE];
 	size_t size = 0, most = 0, len;
-	uint64_t place = 0;
+	uint64_t found = 0;
 
 	while (getline(&line, &size, list) > 0) {
 		if (sscanf(line, "%*s %*s %*s %*s %4095s", point) != 1)
@@ -86,18 +93,38 @@ uint64_t mounts_place_in(FILE *list, const char *path)
 		if (len < most || !is_at_or_below(path, point, len))
 			continue;
 		most = len;
-		place = place_of_line(line);
+		found = of(line);
 	}
 	free(line);
-	return place;
+	return found;
+}
+
+static uint64_t search_own(const char *path, uint64_t (*of)(const char *line))
+{
+	FILE *f = fopen("/proc/self/mountinfo", "re");
+	uint64_t found = f ? search(f, path, of) : 0;
+
+	if (f)
+		fclose(f);
+	return found;
+}
+
+uint64_t mounts_place_in(FILE *list, const char *path)
+{
+	return search(list, path, place_of_line);
+}
+
+uint64_t mounts_device_in(FILE *list, const char *path)
+{
+	return search(list, path, device_of_line);
 }
 
 uint64_t mounts_place(const char *path)
 {
-	FILE *f = fopen("/proc/self/mountinfo", "re");
-	uint64_t place = f ? mounts_place_in(f, path) : 0;
+	return search_own(path, place_of_line);
+}
 
-	if (f)
-		fclose(f);
-	return place;
+uint64_t mounts_device(const char *path)
+{
+	return search_own(path, device_of_line);
 }

@@ -7,6 +7,10 @@
  * as root, or by a user name space.
  */
 #include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mount.h>
@@ -14,10 +18,12 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "tests/server/fuse_rights.h"
 #include "tests/server/mount_space.h"
 #include "tests/server/nfs_names.h"
 #include "tests/unit/runner.h"
 #include "vfs/backends.h"
+#include "vfs/posix/own.h"
 
 #define KEY	"filehandle.key"
 #define WAYS	2			/* to open handles */
@@ -316,6 +322,104 @@ TEST(the_state_directory_is_no_export)
 	ck_assert_int_eq(mount(space_at("state/sub"), space_at("d"), NULL,
 			       MS_BIND, NULL), 0);
 	check_refused(space_at("d"));
+}
+
+/* ---- disks that hang */
+
+/* Mounts a file system that answers nothing until the descriptor is closed. */
+static int mount_silent(const char *at)
+{
+	char options[80];
+	int fd = open("/dev/fuse", O_RDWR | O_CLOEXEC);
+
+	snprintf(options, sizeof(options),
+		 "fd=%d,rootmode=40000,user_id=0,group_id=0", fd);
+	if (fd >= 0 && mount("test", at, "fuse", 0, options) < 0) {
+		close(fd);
+		fd = -1;
+	}
+	return fd;
+}
+
+TEST_LOOP(a_path_on_a_disk_that_hangs_holds_no_other_export, 0, WAYS)
+{
+	char hung[64];
+	int fd;
+
+	snprintf(hung, sizeof(hung), "%s/hung", space_base);
+	run("mkdir -p hung/state");
+	begin(_i, "hung/state");
+	fd = mount_silent(hung);
+	if (fd < 0) {
+		printf("# no FUSE here\n");
+	} else {
+		/* That is how the server's is called. */
+		ck_assert_int_eq(nfs_exists(top, "state"), NFS3_OK);
+		ck_assert_int_eq(try_rmdir(in_d(), "state"), NFS3ERR_NOENT);
+		ck_assert_int_eq(try_mkdir(&root, in_d(), "hung"), NFS3_OK);
+		close(fd);
+		ck_assert_int_eq(umount2(hung, MNT_DETACH), 0);
+	}
+	run("rm -r hung");
+}
+
+struct asked {
+	struct posix_own *own;
+	struct stat	 st;
+	_Atomic bool	 begun, done;
+};
+
+static void *ask(void *arg)
+{
+	struct asked *a = arg;
+
+	a->begun = true;
+	posix_own_has(a->own, &a->st);
+	a->done = true;
+	return NULL;
+}
+
+/* The process that serves the FUSE file system: the only child. */
+static pid_t only_child(void)
+{
+	FILE *f = fopen("/proc/thread-self/children", "re");
+	int pid = 0;
+
+	ck_assert(f && fscanf(f, "%d", &pid) == 1);
+	fclose(f);
+	return pid;
+}
+
+TEST(a_directory_on_a_disk_that_hangs_holds_no_other_directory)
+{
+	struct asked a = { 0 };
+	struct posix_own *other;
+	pthread_t thread;
+	char hung[64];
+	int fd;
+
+	snprintf(hung, sizeof(hung), "%s/hung", space_base);
+	run("mkdir hung");
+	begin(0, "state");
+	if (fuse_rights_mount(hung, "") == 0) {
+		ck_assert_int_eq(posix_own_get(hung, &a.own), 0);
+		ck_assert_int_eq(posix_own_get(space_at("d"), &other), 0);
+		kill(only_child(), SIGSTOP);
+		ck_assert_int_eq(stat(space_at("f"), &a.st), 0);
+		pthread_create(&thread, NULL, ask, &a);
+		EVENTUALLY(a.begun);
+		ck_assert_int_eq(posix_own_has(other, &a.st), 0);
+		fd = open(space_at("m"), O_RDONLY | O_CLOEXEC);
+		ck_assert(!posix_own_holds(a.own, fd));
+		close(fd);
+		ck_assert(!a.done);
+		kill(only_child(), SIGCONT);
+		pthread_join(thread, NULL);
+		posix_own_put(other);
+		posix_own_put(a.own);
+		ck_assert_int_eq(umount2(hung, MNT_DETACH), 0);
+	}
+	run("rmdir hung");
 }
 
 int main(void)

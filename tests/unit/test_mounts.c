@@ -3,6 +3,7 @@
 #include "lib/mounts.h"
 
 #include <string.h>
+#include <sys/sysmacros.h>
 
 #include "tests/unit/runner.h"
 
@@ -42,6 +43,22 @@ TEST(a_path_lies_in_the_last_mount_above_it)
 	ck_assert_uint_ne(place("/srv/a b/c"), place("/srv"));
 	ck_assert_uint_ne(place("/srv/j"), place("/srv/i"));
 	ck_assert_uint_ne(place("/srv/j"), place("/srv"));
+}
+
+TEST(each_file_system_has_a_device)
+{
+	static const char *const paths[] = { "/usr", "/srv/x", "/srv/a b/c",
+					     "/srv/b", "/srv/j" };
+	static const unsigned devs[][2] = { { 8, 1 }, { 8, 2 }, { 0, 40 },
+					    { 0, 41 }, { 8, 3 } };
+
+	for (size_t i = 0; i < sizeof(devs) / sizeof(devs[0]); i++) {
+		FILE *f = fmemopen(list, strlen(list), "r");
+
+		ck_assert_uint_eq(mounts_device_in(f, paths[i]),
+				  makedev(devs[i][0], devs[i][1]));
+		fclose(f);
+	}
 }
 
 TEST(file_systems_of_one_server_or_pool_are_one_place)

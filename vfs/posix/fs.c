@@ -169,12 +169,15 @@ static int fs_learn(struct posix_fs *fs, const struct vfs_config *config,
 
 static int fs_learn_mount(struct posix_fs *fs, int fd, const char *path)
 {
+	struct posix_mounted m;
 	struct statx sx;
 	int err = posix_stat_mount(fd, "", &sx);
 
 	if (err < 0)
 		return err;
 	fs->mount = posix_mount_id(&sx);
+	if (posix_mounted_by_id(fs->mount, &m))
+		fs->mount_dev = m.dev;
 	fs->fs.mark = posix_mark(&sx);
 	fs->fs.volume = posix_volume(fd, fs->ino, path);
 	return 0;

@@ -26,6 +26,8 @@ struct posix_own {
 	/* Under the lock of all: */
 	struct posix_own *next;
 	unsigned refs;
+	/* Under its own, which is held while its disk is read: */
+	pthread_mutex_t lock;
 	/* Its directories, itself first, each as of its ctime; and the files in
 	 * them, sorted.  A later file changes the ctime of its directory. */
 	struct own_dir {
@@ -58,6 +60,7 @@ static void own_free(struct posix_own *own)
 	own_forget(own);
 	free(own->dirs);
 	free(own->files);
+	pthread_mutex_destroy(&own->lock);
 	free(own);
 }
 
@@ -93,6 +96,7 @@ int posix_own_get(const char *dir, struct posix_own **out)
 
 	if (!own)
 		return -ENOMEM;
+	pthread_mutex_init(&own->lock, NULL);
 	own->fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (own->fd < 0 || fstat(own->fd, &st) < 0) {
 		err = -errno;
@@ -129,7 +133,7 @@ void posix_own_put(struct posix_own *own)
 	mutex_unlock(&lock);
 }
 
-/* ---- the files in it, under the lock */
+/* ---- the files in it, under its lock */
 
 static bool note_file(struct posix_own *own, const struct stat *st)
 {
@@ -292,9 +296,9 @@ int posix_own_has(struct posix_own *own, const struct stat *st)
 
 	if (st->st_ino == own->ino && st->st_dev == own->dev)
 		return 1;
-	mutex_lock(&lock);
+	mutex_lock(&own->lock);
 	is = own_has(own, st);
-	mutex_unlock(&lock);
+	mutex_unlock(&own->lock);
 	return is;
 }
 
@@ -327,6 +331,8 @@ bool posix_own_holds(struct posix_own *own, int fd)
 {
 	struct stat st;
 
-	return (fstat(fd, &st) == 0 && posix_own_has(own, &st) != 0) ||
+	/* A directory in it is on its disk: no other waits for that. */
+	return (fstat(fd, &st) == 0 && st.st_dev == own->dev &&
+		posix_own_has(own, &st) != 0) ||
 	       lies_in(fd, own->dev, own->ino) != 0;
 }

@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "lib/mounts.h"
 #include "lib/thread.h"
 
 #define LINKS_MAX	40
@@ -376,12 +377,22 @@ static bool can_be_same_file(const struct posix_node *dir, const char *name,
 	return is;
 }
 
+/* True if the list of mounts has the place on another file system than @fs,
+ * which then need not be asked, and may hang. */
+static bool is_elsewhere(const struct place *at, const struct posix_fs *fs)
+{
+	dev_t dev = fs->mount_dev ? mounts_device(at->at) : 0;
+
+	return dev && dev != fs->mount_dev;
+}
+
 static bool place_is_in(const struct place *at, struct posix_node *dir,
 			const char *name)
 {
 	struct stat st;
 
-	return stat(at->at, &st) == 0 && st.st_ino == dir->ino &&
+	return !is_elsewhere(at, posix_fs_of(dir)) &&
+	       stat(at->at, &st) == 0 && st.st_ino == dir->ino &&
 	       st.st_dev == posix_fs_of(dir)->dev &&
 	       (strcmp(at->name, name) == 0 || can_be_same_file(dir, name, at));
 }

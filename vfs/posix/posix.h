@@ -113,6 +113,7 @@ struct posix_fs {
 	dev_t		 dev;
 	ino_t		 ino;		/* of the root */
 	uint64_t	 mount;		/* its id; 0: unknown */
+	dev_t		 mount_dev;	/* in the list of mounts; 0: unknown */
 	uint32_t	 uid;		/* the process's */
 	struct vfs_limits limits;
 

@@ -65,6 +65,8 @@
 	/* The directory is encrypted and locked. */ \
 	X(ENOKEY, PERM) \
 	X(ELOOP, INVAL) \
+	/* The file system can't have such a name: it is no text there. */ \
+	X(EILSEQ, INVAL) \
 	X(EOVERFLOW, FBIG) \
 	X(EREMOTEIO, IO) \
 	X(EUCLEAN, IO) \

@@ -75,8 +75,12 @@ static int making_begin(struct making *m, struct vfs_op *op)
  */
 static bool again(struct making *m, int *err)
 {
-	if (*err != -ENOENT || m->node || m->tries++ == TRIES)
+	if (*err != -ENOENT || m->node)
 		return false;
+	if (m->tries++ == TRIES) {
+		*err = -EINVAL;		/* a name that can't be: "..." of FAT */
+		return false;
+	}
 	*err = posix_stat(m->dir, &m->st);
 	if (*err == 0)
 		*err = posix_cred_set(m->fs, m->op);

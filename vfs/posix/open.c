@@ -99,7 +99,8 @@ static int open_name_once(struct posix_fs *fs, int dir_fd,
 		return fd;
 	if (nonblock && errno == EINVAL)	/* Linux before 5.12 */
 		return -EAGAIN;
-	return -errno;
+	/* No text in the file system's alphabet, so it names nothing there. */
+	return errno == EILSEQ ? -ENOENT : -errno;
 }
 
 int posix_open_name(struct posix_fs *fs, int dir_fd, const char *name,

@@ -28,6 +28,15 @@ TEST(stores_of_files_go_by_the_mode)
 	ck_assert_int_eq(rights(RAMFS_MAGIC, "rootfs"), POSIX_BY_MODE);
 }
 
+TEST(only_FAT_and_its_heir_lack_links_and_case)
+{
+	ck_assert(posix_kind_find(MSDOS_SUPER_MAGIC, "vfat")->fat);
+	ck_assert(posix_kind_find(MSDOS_SUPER_MAGIC, NULL)->fat);
+	ck_assert(posix_kind_find(0x2011bab0, "exfat")->fat);
+	ck_assert(!posix_kind_find(EXT4_SUPER_MAGIC, NULL)->fat);
+	ck_assert(!posix_kind_find(0x7366746e, "ntfs3")->fat);
+}
+
 TEST(foreign_file_systems_decide_at_each_open)
 {
 	static const uint32_t magic[] = {

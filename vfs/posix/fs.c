@@ -108,6 +108,7 @@ static int learn_kind(struct posix_fs *fs, const struct vfs_config *config,
 	fs->remote = !kind || kind->remote;
 	fs->ext4 = magic == EXT4_SUPER_MAGIC;
 	fs->btrfs = magic == BTRFS_SUPER_MAGIC;
+	fs->fat = kind && kind->fat;
 	fs->limits.max_file_size = fs->ext4 ? EXT4_MAX_SIZE : INT64_MAX;
 	return 0;
 }
@@ -123,13 +124,15 @@ static void learn_limits(struct posix_fs *fs, int fd, const struct statfs *sf)
 {
 	struct vfs_limits *l = &fs->limits;
 
-	l->time_delta = (struct timespec){ .tv_nsec = 1 };
+	l->time_delta = fs->fat ? (struct timespec){ .tv_sec = 2 } :
+		       (struct timespec){ .tv_nsec = 1 };
 	l->name_max = MIN((uint32_t)sf->f_namelen, (uint32_t)VFS_NAME_MAX);
 	l->link_max = fs_limit(fd, _PC_LINK_MAX, 32000);
 	l->no_trunc = true;
+	l->case_insensitive = fs->fat;
 	l->case_preserving = true;
-	l->symlinks = true;
-	l->hard_links = true;
+	l->symlinks = !fs->fat;
+	l->hard_links = !fs->fat;
 	l->homogeneous = true;
 	l->can_set_time = true;
 	l->chown_restricted = true;

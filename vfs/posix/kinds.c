@@ -12,12 +12,15 @@
 #define FUSE		0x65735546
 #define EXT		0xef53
 
-#define LOCAL(name, magic)	{ name, magic, POSIX_BY_MODE, false, false }
-#define MEMORY(name, magic)	{ name, magic, POSIX_BY_MODE, false, true }
+#define KIND(n, m, r, ...) \
+	{ .name = n, .magic = m, .rights = r, __VA_ARGS__ }
+#define LOCAL(n, m)	KIND(n, m, POSIX_BY_MODE)
+#define FAT(n, m)	KIND(n, m, POSIX_BY_MODE, .fat = true)
+#define MEMORY(n, m)	KIND(n, m, POSIX_BY_MODE, .ram = true)
 /* The kernel's own checks, but a lock of the cluster before them. */
-#define CLUSTER(name, magic)	{ name, magic, POSIX_BY_MODE, true, false }
-#define FOREIGN(name, magic)	{ name, magic, POSIX_BY_OPEN, true, false }
-#define PSEUDO(name, magic)	{ name, magic, POSIX_PSEUDO, false, false }
+#define CLUSTER(n, m)	KIND(n, m, POSIX_BY_MODE, .remote = true)
+#define FOREIGN(n, m)	KIND(n, m, POSIX_BY_OPEN, .remote = true)
+#define PSEUDO(n, m)	KIND(n, m, POSIX_PSEUDO)
 
 /* Of the types that share a number, the last is taken when the name is not
  * known. */
@@ -39,8 +42,8 @@ static const struct posix_kind kinds[] = {
 	LOCAL("romfs", 0x7275),
 	LOCAL("iso9660", 0x9660),
 	LOCAL("udf", 0x15013346),
-	LOCAL("vfat", 0x4d44), LOCAL("msdos", 0x4d44),
-	LOCAL("exfat", 0x2011bab0),
+	FAT("vfat", 0x4d44), FAT("msdos", 0x4d44),
+	FAT("exfat", 0x2011bab0),
 	LOCAL("ntfs3", 0x7366746e),
 	LOCAL("hfsplus", 0x482b),
 	LOCAL("hfs", 0x4244),

@@ -29,6 +29,7 @@ struct posix_kind {
 	enum posix_rights rights;
 	bool		  remote;	/* everything may block */
 	bool		  ram;		/* nothing does, nor needs a sync */
+	bool		  fat;		/* no links, no case, times of 2 s */
 };
 
 /* The one with @magic, or NULL.  @name tells apart those that share one; NULL:

@@ -127,6 +127,7 @@ struct posix_fs {
 	bool	ram;			/* nothing blocks or needs a sync */
 	bool	ext4;			/* or ext2, or ext3 */
 	bool	btrfs;
+	bool	fat;
 	bool	remote;			/* everything may block */
 	bool	no_openat2;
 	bool	no_faccessat2;		/* faccessat: not as another user */

@@ -189,11 +189,10 @@ static enum nlm_status wait_foreign(struct rpc_call *call, struct nlm_hold *h,
 
 	mutex_lock(&nlm->lock);
 	status = wait_for(call, h->owner, at);
-	if (status == NLM4_BLOCKED) {
+	/* The thread is awake, for the file, and tries it once a second. */
+	if (status == NLM4_BLOCKED)
 		nlm_wait_put(nlm_wait_find(h->file, h->owner, at),
 			     &h->file->foreign);
-		pthread_cond_signal(&nlm->wake);
-	}
 	mutex_unlock(&nlm->lock);
 	return status;
 }

@@ -313,6 +313,28 @@ TEST(an_asynchronous_waiter_may_refuse)
 	EVENTUALLY(nlmc_lock(&one, head, false) == NLM4_GRANTED);
 }
 
+/* ---- room for a single wait */
+
+static void start_with_one_wait(void)
+{
+	const struct harness_config config = { .nlm.max_waits = 1 };
+
+	start_with(&config);
+}
+
+TEST_CASE(.setup = start_with_one_wait, .teardown = nlmc_end);
+
+TEST(a_wait_that_ends_leaves_its_place_to_another)
+{
+	block(&two, head);
+	ck_assert_uint_eq(nlmc_lock(&three, head, true), NLM4_DENIED_NOLOCKS);
+	nlmc_answer = NLM_DEAF;
+	ck_assert_uint_eq(nlmc_unlock(&one, head), NLM4_GRANTED);
+	/* It asks again, and has its lock by that. */
+	ck_assert_uint_eq(nlmc_lock(&two, head, true), NLM4_GRANTED);
+	ck_assert_uint_eq(nlmc_lock(&three, head, true), NLM4_BLOCKED);
+}
+
 /* ---- room for results on their way */
 
 #define ROOM	2u

@@ -106,6 +106,9 @@ lab_modules()
 	done | awk '$1 == "insmod" && !seen[$2]++ { print $2 }'
 }
 
+# lab_has NAME: there is such a module, or it is built in.
+lab_has() { modprobe -d "$CACHE/kernel" -S "$KV" -n "$1" 2>/dev/null; }
+
 # lab_unpacked PACKAGE PROGRAM [NEEDED]: prints the directory below which
 # PROGRAM is, a path, and what belongs to it; NEEDED prints which other packages
 # that is.  Where the package is not installed it stays so: that would start the

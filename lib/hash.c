@@ -2,6 +2,7 @@
 /* hash - hashes for tables. */
 #include "lib/hash.h"
 
+#include <endian.h>
 #include <sodium.h>
 #include <string.h>
 #include <sys/random.h>
@@ -57,12 +58,12 @@ uint64_t hash_bytes(const void *data, size_t len)
 
 	for (; len >= sizeof(word); p += sizeof(word), len -= sizeof(word)) {
 		memcpy(&word, p, sizeof(word));
-		h = fold(h, word);
+		h = fold(h, le64toh(word));
 	}
 	if (len) {
 		word = 0;
 		memcpy(&word, p, len);
-		h = fold(h, word);
+		h = fold(h, le64toh(word));
 	}
 	return h;
 }

@@ -2,6 +2,7 @@
 /* Texts with the same hash_bytes(), as an attacker makes them. */
 #pragma once
 
+#include <endian.h>
 #include <stdint.h>
 
 /* The second word takes back what the first one did to the hash. */
@@ -10,6 +11,6 @@ static inline void make_collision(uint64_t i, uint64_t text[2])
 	uint64_t h = 16 * 0x9e3779b97f4a7c15u;
 
 	h = (h ^ i) * 0xff51afd7ed558ccdu;
-	text[0] = i;
-	text[1] = h ^ h >> 32;
+	text[0] = htole64(i);
+	text[1] = htole64(h ^ h >> 32);
 }

@@ -156,11 +156,11 @@ done
 
 # All tests of CephFS are in a list of the phase but mounts, which is suite with
 # more clients.
-lists=$(sed -n '/ lists=(/,/)$/p' tests/quickstart-test.sh)
+lists=$(sed -n '/ lists=(/,/)$/p' tests/quickstart-phases.sh)
 for name in $(sed -nE "s/^(in_memory\+?|on_disk|alone)='(.*)'$/\2/p" \
 		tests/ceph/run); do
 	[ "$name" = mounts ] || printf '%s\n' "$lists" | grep -qw "$name" ||
-		fail "tests/ceph/run: $name is in no list of quickstart-test.sh"
+		fail "tests/ceph/run: $name is in no list of quickstart-phases.sh"
 done
 
 # The filter of system calls names each once and allows those whose numbers it

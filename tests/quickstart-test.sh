@@ -223,6 +223,13 @@ run_test()
 	done
 	make_work
 	rm -f "$work"/logs/{*-ahead,debian.status}
+	# Before an earlier phase configures main.
+	case " $* " in
+	*' packages '*) ;;
+	*' ceph '*) install_missing "${ceph_packages[@]}" ;;
+	esac
+	# The shell has what runs beside a phase ignore Ctrl-C.
+	trap 'trap "" TERM; kill 0; die "interrupted"' INT
 	for name; do
 		shift
 		if [ -n "${begun[$name]-}" ]; then finish "$name"; continue; fi

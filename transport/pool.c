@@ -17,6 +17,7 @@
 #include "transport/pool.h"
 
 #include <errno.h>
+#include <linux/mman.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 
@@ -86,8 +87,10 @@ static unsigned class_of(size_t size)
 
 static void *map(size_t len)
 {
+	/* The default size can be 1 GiB, and munmap() takes whole pages. */
 	void *p = mmap(NULL, len, PROT_READ | PROT_WRITE,
-		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB, -1, 0);
+		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB |
+		       MAP_HUGE_2MB, -1, 0);
 
 	if (p != MAP_FAILED)
 		return p;

@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <unistd.h>
 
 #include "lib/stats.h"
 
@@ -18,9 +19,8 @@ STAT(nfs3_write_mismatch, "WRITEs whose count is not the length of the data");
 /* A READ longer than this queries the file's size first: a short file must not
  * hold a large buffer until its reply is gone. */
 #define READ_SIZED	(64u << 10)
-/* A READ of this size or more is worth a pipe, which takes whole pages. */
+/* A READ of this size or more is worth a pipe. */
 #define READ_PIPED	(64u << 10)
-#define PIPE_ALIGN	4096
 /* A worker runs a copied READ or a WRITE longer than this: it takes as long as
  * many short calls, and the poller sends or receives meanwhile. */
 #define READ_LONG	(128u << 10)
@@ -80,7 +80,8 @@ NFS3_STEP(read_size)
 }
 
 /* Reads through a pipe, without a copy in user memory, if the backend and the
- * transport can. */
+ * transport can.  A pipe has as many places as PIPE_MAX has pages: data that
+ * begins inside a page would take one more. */
 NFS3_STEP(read_piped)
 {
 	const struct nfs3_read_args *a = rpc_args(call);
@@ -90,7 +91,8 @@ NFS3_STEP(read_piped)
 	int n;
 
 	if (!op->ops->read_pipe || a->count < READ_PIPED ||
-	    a->count > PIPE_MAX || a->offset % PIPE_ALIGN)
+	    a->count > PIPE_MAX ||
+	    a->offset % (uint64_t)sysconf(_SC_PAGESIZE))
 		return 0;
 	pipe = rpc_body_pipe(call);
 	if (!pipe)

@@ -77,6 +77,9 @@ build_image()
 		"$work/source"
 }
 
+# In bytes: it has the programs and their libraries, and no system.
+is_small() { [ "$(pod image inspect -f '{{.Size}}' gannet)" -lt 60000000 ]; }
+
 is_up() { pod logs gannet 2>&1 | grep -qx ready; }
 
 # Without a capability, and as nobody that the image knows.  Limits are those
@@ -138,6 +141,7 @@ trap 'pod rm -f gannet >/dev/null 2>&1' EXIT
 make_base > "$work/base.log" 2>&1 ||
 	skip "no base image: $(tail -1 "$work/base.log")"
 check "the image builds" build_image || exit 1
+check "it has less than 60 MB" is_small
 check "it runs as a user without privileges" start &&
 	check "what is written comes back, by both transports" \
 		writes_and_reads &&

@@ -110,11 +110,19 @@ static int take_value(void *arg, const char *section, const char *key,
 	struct config_file *f = arg;
 	const struct option_row *row = option_of_key(section, key);
 	const char *wrong;
+	char text[320];
 
 	if (!row)
 		return unknown_key(f, section, key);
 	wrong = option_give(f->o, row, value, false);
-	return wrong ? fail_at(f, section, key, wrong) : 1;
+	if (!wrong)
+		return 1;
+	/* A comment behind a value is a part of it. */
+	if (strncmp(wrong, "expected ", 9) == 0 && *value) {
+		snprintf(text, sizeof(text), "%s, not '%.60s'", wrong, value);
+		wrong = text;
+	}
+	return fail_at(f, section, key, wrong);
 }
 
 static int read_file(struct options *o, const char *name, char **why)

@@ -207,6 +207,8 @@ TEST(mistakes_are_told_with_their_line)
 	      "2: [server] port: expected a number from 0 to 65535");
 	fails("[server] port = 1\n", "1: [server]: expected nothing behind");
 	fails("[server]\n[exprots]\n", "2: [exprots]: there is no such");
+	fails("[server]\nport = 2049 # usual\n", "2: [server] port: expected a "
+	      "number from 0 to 65535, not '2049 # usual'");
 	fails("[server]\nport = -1\n", "2: [server] port: expected a number");
 	fails("[server]\nport =\n", "2: [server] port: expected a number");
 	fails("[server]\nmemory = 99999999999999999999\n",

@@ -340,7 +340,7 @@ check_port()
 {
 	[[ $named_port =~ ^[0-9]{1,5}$ ]] && ((named_port > 0)) &&
 		((named_port < 65536)) ||
-		die "--port '$named_port': expected a number up to 65535"
+		die "--port '$named_port': expected a number from 1 to 65535"
 }
 
 # Whom clients act as: sets as, as_uid, as_gid; spared, where root owns the

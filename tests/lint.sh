@@ -160,7 +160,7 @@ lists=$(sed -n '/ lists=(/,/)$/p' tests/quickstart-phases.sh)
 for name in $(sed -nE "s/^(in_memory\+?|on_disk|alone)='(.*)'$/\2/p" \
 		tests/ceph/run); do
 	[ "$name" = mounts ] || printf '%s\n' "$lists" | grep -qw "$name" ||
-		fail "tests/ceph/run: $name is in no list of quickstart-phases.sh"
+		fail "tests/ceph/run: $name is in no list of the phase"
 done
 
 # The filter of system calls names each once and allows those whose numbers it

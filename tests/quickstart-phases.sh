@@ -2,11 +2,12 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # Sourced by tests/quickstart-test.sh: the phases of the tests, each a function
 # of its name, which calls pass(), fail() and skip().
-# shellcheck disable=SC2154 # top, work, jobs: quickstart's; the rest: its test's
+# shellcheck disable=SC2154 # top, work, jobs: quickstart's; others: its test's
 
 scripts()
 {
 	local list=("$top/quickstart" "$top/.ci/run" "$top"/tests/*.sh
+		"$top/tests/foreign/run"
 		"$top"/tests/{adversary,fabric,models,server}/*.sh
 		"$top"/tests/bench/{run,callgrind,metrics,passes,ceph,credits}
 		"$top"/etc/keepalived/gannet-notify
@@ -353,3 +354,21 @@ ceph_result()
 # calls in which threads meet.
 asan() { GANNET_TESTS_ONCE=1 built_and_checked asan; }
 tsan() { GANNET_TESTS_ONCE=threads built_and_checked tsan; }
+
+# For other processors, by cross compilers, under qemu's emulation.
+arm64() { foreign arm64; }
+s390x() { foreign s390x; }
+
+# foreign PROCESSOR
+foreign()
+{
+	local status=0
+	"$(source_tree)/tests/foreign/run" "$work/foreign" "$1" \
+		> "$phase_log" 2>&1 || status=$?
+	pass "$(grep -c '^ok - ' "$phase_log")"
+	case $status in
+	0) ;;
+	77) skip "$1" "$(tail -1 "$phase_log")" ;;
+	*) grep -v '^ok - ' "$phase_log"; fail "Gannet for $1" ;;
+	esac
+}

@@ -12,14 +12,19 @@ passed=0 failed=0 skipped=0
 fuzz_seconds=${FUZZ_SECONDS:-5}
 
 short_packages=("${build_packages[@]}" check libnfs-dev shellcheck iproute2
-	python3 binutils rpm e2fsprogs xfsprogs btrfs-progs systemd mandoc zsh)
+	python3 binutils rpm e2fsprogs xfsprogs btrfs-progs systemd mandoc zsh
+	python3-yaml)
+# For other processors.
+foreign_packages=(gcc-aarch64-linux-gnu libc6-dev-arm64-cross
+	gcc-s390x-linux-gnu libc6-dev-s390x-cross qemu-user-static mmdebstrap)
 # clang brings no sanitizer or fuzzer runtime without its recommended package.
 all_packages=("${short_packages[@]}" clang libclang-rt-dev xz-utils valgrind
 	tshark debhelper lintian mmdebstrap prometheus bpftrace chromium
-	python3-prometheus-client spin "${ceph_packages[@]}")
+	python3-prometheus-client spin "${ceph_packages[@]}"
+	"${foreign_packages[@]}")
 short_phases=(packages scripts main lab)
 all_phases=(packages scripts main crash soak model callgrind bench lab ceph
-	asan tsan fuzz distribution debian)
+	asan arm64 tsan s390x fuzz distribution debian)
 # A client of TCP, and one of RDMA, which do what an application does.
 short_lab='@(tcp|rxe) @(exerciser|git)'
 lab_packages() { grep -v '^#' "$top/tests/lab/packages"; }
@@ -190,19 +195,23 @@ covered()
 # beside PHASE LATER...: what begins with PHASE, of the phases after it.
 beside()
 {
-	local phase_log=$work/logs/beside.log name=$1 other=''; shift
+	local phase_log=$work/logs/beside.log name=$1 other='' main=''; shift
 	case $name in
 	# The lab's emulator leaves most of a processor to others.
 	lab) ahead "$@" > "$work/logs/ahead.log" 2>&1 & ;;
 	# Instructions are as many however long they take.
-	crash) other=callgrind ;;
+	crash) other=callgrind main=yes ;;
 	# Half of a soak is rest, and the models measure nothing.
-	soak) other=model ;;
+	soak) other=model main=yes ;;
+	# Most of their tests wait.
+	asan) wait; other=arm64 ;;
+	tsan) wait; other=s390x ;;
 	*) wait ;;
 	esac
 	case " $* " in
 	*" ${other:-none} "*)
-		! logged in_tree main check TESTS= || begin "$other" ;;
+		[ -z "$main" ] || logged in_tree main check TESTS= || return
+		begin "$other" ;;
 	esac
 }
 
@@ -223,10 +232,11 @@ run_test()
 	done
 	make_work
 	rm -f "$work"/logs/{*-ahead,debian.status}
-	# Before an earlier phase configures main.
+	# Ceph before an earlier phase configures main.
 	case " $* " in
 	*' packages '*) ;;
-	*' ceph '*) install_missing "${ceph_packages[@]}" ;;
+	*' ceph '*) install_missing "${ceph_packages[@]}" ;;&
+	*' arm64 '* | *' s390x '*) install_missing "${foreign_packages[@]}" ;;
 	esac
 	# The shell has what runs beside a phase ignore Ctrl-C.
 	trap 'trap "" TERM; kill 0; die "interrupted"' INT

@@ -265,7 +265,7 @@ void memo_answered(struct memo *m, struct memo_question *q,
 		at = &(*at)->next;
 	*at = q->next;
 	m->since = m->questions ? m->questions->since : 0;
-	/* For those that wait for it. */
+	/* For the threads that wait for it. */
 	if (e && q->expired)
 		e->expires = clock_coarse_s();
 	if (e)

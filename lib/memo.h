@@ -51,7 +51,7 @@ struct memo;
  * more.  0 or -ENOMEM. */
 int  memo_create(unsigned max, size_t max_bytes,
 		 void (*free)(struct memo_entry *e), struct memo **out);
-/* No thread uses @m any more. */
+/* After the last use of @m. */
 void memo_destroy(struct memo *m);
 
 /* In an RCU section: the answer for @key, which may have expired; or NULL. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* mounts - the kernel's list of mounts, which is read without asking any file
- * system: one that hangs is in it, too. */
+ * system: also one that hangs. */
 #pragma once
 
 #include <stdint.h>

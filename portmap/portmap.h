@@ -5,8 +5,8 @@
  *
  * It knows what this process serves, and nothing else can be registered: SET
  * and UNSET answer FALSE.  It calls no program for anybody (CALLIT, BCAST and
- * INDIRECT are unavailable), and lists are for TCP only, so that nobody can
- * have long answers sent to an address that he forged.
+ * INDIRECT are unavailable), and lists are for TCP only: long answers must
+ * not go to a forged address.
  */
 #pragma once
 

@@ -19,7 +19,7 @@ struct vfs_node;
 struct rpc_audit_object {
 	struct xdr_view	 fh;	/* as received; NULL data: no handle */
 	struct vfs_node	*node;	/* NULL: it was not opened */
-	struct xdr_view	 name;	/* as it came; data is NULL: there is none */
+	struct xdr_view	 name;	/* as it came; without one, data is NULL */
 };
 
 /* A call that has ended, before its reply.  All is borrowed. */
@@ -33,7 +33,7 @@ struct rpc_audit_event {
 	struct rpc_audit_object	 to;	/* RENAME's and LINK's new name */
 };
 
-/* The procedures of NFSACL follow those of NFS. */
+/* NFS's procedures come first, then NFSACL's. */
 #define RPC_AUDIT_ACL	22u
 
 /* The listener.  Outlives the programs. */

@@ -131,7 +131,7 @@ enum drc_case {
 	DRC_NEW_TAKEN,		/* A is alive; its client has the reply */
 	DRC_NEW_CLOSED,
 	DRC_NEW_BROKEN,
-	/* Nobody seems to wait for the call. */
+	/* The client seems to have given the call up. */
 	DRC_LEFT_OVER,
 };
 

@@ -118,7 +118,7 @@ static bool hangs_in_the_way(struct rpc_slot *slot, bool is_short)
 	return hung;
 }
 
-/* The same; true also if nobody waits for its answer. */
+/* The same; true also if its client is gone. */
 static bool is_in_the_way(struct rpc_slot *slot, bool is_short)
 {
 	return hangs_in_the_way(slot, is_short) ||

@@ -138,7 +138,7 @@ const struct vfs_ops *backends_over(const struct backends *b,
 
 /* ---- adding */
 
-/* Takes the functions of @filter in place of those that @to has. */
+/* Replaces the functions of @to by @filter's. */
 static void replace_operations(struct vfs_ops *to, const struct vfs_ops *filter)
 {
 	void *ours, *theirs;

@@ -24,12 +24,12 @@ void backends_destroy(struct backends *b);
 /*
  * Loads the module @name in @dir.  0; -ENOMEM; or -EINVAL and *@err (malloced,
  * NULL without memory) is the reason.  The file and @dir must belong to root or
- * to the user of this process, and nobody else may write to them: a module is
+ * to the user of this process, and only it may write to them: a module is
  * code of this process.  Not while another thread uses @b.
  */
 int  backends_load(struct backends *b, const char *dir, const char *name,
 		   char **err);
-/* Adds a backend or a filter, and its tables with those that are there.  0, or
+/* Adds a backend or a filter, and its tables with the others.  0, or
  * -ENOMEM.  As backends_load(). */
 int  backends_add(struct backends *b, const struct vfs_ops *ops);
 /* The backend or the filter whose name is the @len bytes at @name, or NULL. */

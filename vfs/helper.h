@@ -65,7 +65,7 @@ struct helper_message {
  */
 int helper_ask(struct helper_message *m, int fd, int *got);
 /*
- * helper_ask() sends requests of @task to @sock, too, which it takes over.  A
+ * helper_ask() also sends requests of @task to @sock, which it takes over.  A
  * request may take @patience_ms with those that come before it; a helper that
  * is late gets the next one when it has answered.  -1: there is no helper any
  * more.

@@ -76,8 +76,8 @@ json_t *outcome_json(const struct outcome *o);
  *	{"v": 1, "result": ...} or {"v": 1, "error": "TEXT"}
  *
  * A command that may take long gives its connection to another thread, which
- * answers when the command is done.  A command may also send bytes of its own
- * after its result, by a separate thread.
+ * answers when the command is done.  A command may also send bytes after
+ * its result, by a separate thread.
  *
  * One thread serves up to 64 connections at once, and gives each a few seconds.
  * When there are more, the user that has most loses its oldest.  By the mode of
@@ -155,7 +155,7 @@ int exports_try(const struct options *o, struct export_table *t, FILE *kept,
 		struct export_set **out, char **why);
 
 /*
- * Does the same as exports_publish() with a table of its own, which keeps
+ * Does the same as exports_publish() with a separate table, which keeps
  * nothing, and prints that; see gannetd(8).  Where an export does not answer,
  * prints the others and ends the process.  0, or -errno after the reason was
  * logged.

@@ -226,7 +226,7 @@ static void peer_end(struct control *c, struct peer *p)
 	memmove(p, p + 1, (size_t)(c->peers + c->npeers - p) * sizeof(*p));
 }
 
-/* Answers the @len bytes of the request; 0: there is none. */
+/* Answers the @len bytes of the request; 0: it is empty. */
 static void peer_answer(struct control *c, struct peer *p, size_t len)
 {
 	json_t *reply;

@@ -325,7 +325,7 @@ struct kinds {
 	unsigned arg;
 	uint64_t mask;			/* bits of it that count */
 	unsigned last;			/* greater ones are refused */
-	uint64_t set;			/* others up to it, too */
+	uint64_t set;			/* and others up to it */
 };
 
 /* The kernel loads modules for types and protocols that it does not know: then

@@ -28,7 +28,7 @@
 #include "transport/rpcrdma/rpcrdma.h"
 #include "transport/stream/stream.h"
 
-/* TCP and UDP, both again for programs with a port of their own, and
+/* TCP and UDP, both again for programs with a separate port, and
  * fabrics. */
 #define MAX_LISTENERS	(2 + 2 * PROGRAMS_MAX + FABRICS_MAX)
 
@@ -205,7 +205,7 @@ static int cannot(const char *what, int err)
 	return err;
 }
 
-/* The pollers of fabrics that refuse those of everything else. */
+/* The pollers of fabrics that must not share the others. */
 static int start_device_pollers(struct server *s)
 {
 	int err;

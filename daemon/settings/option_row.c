@@ -64,7 +64,7 @@ static const char *check_bind(const char *value)
 	       "expected an IPv4 or IPv6 address of this machine";
 }
 
-/* Splits "ADDRESS:PORT" or "[ADDRESS]:PORT".  False: the port is none. */
+/* Splits "ADDRESS:PORT" or "[ADDRESS]:PORT".  False: no valid port. */
 static bool split_port(const char *text, char address[INET6_ADDRSTRLEN],
 		       unsigned *port)
 {

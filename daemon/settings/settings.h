@@ -16,7 +16,7 @@
 #include "lib/log.h"
 #include "transport/fabric/fabrics.h"
 
-/* Read unless options name others; directories of their names and ".d", too. */
+/* Read unless options name others; also directories of their names and ".d". */
 #define SYSTEM_CONFIG	SYSCONFDIR "/gannet/gannet.conf"
 #define SYSTEM_EXPORTS	SYSCONFDIR "/gannet/exports"
 
@@ -48,7 +48,7 @@ struct options {
 	unsigned	  rdma;		/* fabrics, as bits */
 	struct fabric_options fabrics[FABRICS_MAX];
 	unsigned	  rdma_inline;	/* bytes */
-	bool		  rdma_mount;	/* MOUNT over RDMA, too */
+	bool		  rdma_mount;	/* also MOUNT over RDMA */
 	bool		  rdma_read_read;	/* clients may read replies */
 	unsigned	  threads;	/* workers */
 	unsigned	  pollers;

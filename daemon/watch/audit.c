@@ -38,7 +38,7 @@ STAT(audit_write_errors, "failed attempts to write the audit");
 #define RING		(4u << 20)
 /* Lines are written after so many bytes, or when the ring is empty. */
 #define BATCH		(64u << 10)
-/* Between two looks for records, when there were none; and between two attempts
+/* Between two looks for records, after an empty one; and between two attempts
  * to write. */
 #define IDLE_MS		50
 #define AGAIN_MS	1000

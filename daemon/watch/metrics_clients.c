@@ -73,7 +73,7 @@ static void add_more(uint64_t to[CLIENT_NUMBERS],
 		to[k] += more[k];
 }
 
-/* Compares the client with what it was.  One that was forgotten and came anew
+/* Compares the client with what it was.  One that was forgotten and came back
  * keeps its name, and counts from zero. */
 static void look_back(const struct metrics_clients *t, struct known *c)
 {

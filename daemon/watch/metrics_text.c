@@ -95,7 +95,7 @@ void metrics_family(struct metrics_out *m, const char *name,
 	if (m->open && unit)
 		fprintf(m->f, "# UNIT %s %s\n", name, unit);
 	fprintf(m->f, "# HELP %s%s ", name, suffix);
-	/* Only OpenMetrics escapes quotes here, too. */
+	/* Only OpenMetrics also escapes quotes here. */
 	write_escaped(m->f, help, m->open);
 	fputc('\n', m->f);
 }

@@ -20,7 +20,7 @@
 #define MORE_NS		(10 * NS_PER_S)
 #define REST_NS		(2 * NS_PER_S)
 /* Between two looks for more, when there was nothing: the threads that serve
- * calls wake nobody. */
+ * calls wake no thread. */
 #define IDLE_MS		10
 
 /* ---- on the stream's thread */

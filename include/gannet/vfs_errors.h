@@ -16,7 +16,7 @@
 	X(ENOENT, NOENT) \
 	X(EACCES, ACCES) \
 	X(EEXIST, EXIST) \
-	/* The node's file is gone, or a handle names none any more. */ \
+	/* The node's file, or the one that a handle names, is gone. */ \
 	X(ESTALE, STALE) \
 	X(EPERM, PERM) \
 	X(EIO, IO) \
@@ -38,7 +38,7 @@
 	X(EBADMSG, BADHANDLE) \
 	/* setattr: the guard is not the file's ctime. */ \
 	X(EDOM, NOT_SYNC) \
-	/* readdir: the cookie means nothing any more. */ \
+	/* readdir: the cookie is no longer valid. */ \
 	X(EBADE, BAD_COOKIE) \
 	/* The file system has no such thing: links, devices, ... */ \
 	X(EOPNOTSUPP, NOTSUPP) \

@@ -7,7 +7,7 @@
  * The metadata servers grant such a client capabilities for what it has in
  * memory, and take them back before another client changes it: so several
  * servers see one state, and nothing here has to be asked again by the clock.
- * A client does its work under one lock of its own; an export may have several
+ * A client does its work under its own lock; an export may have several
  * clients to use more processors.  A node belongs to one of them, so that the
  * clients of one server do not take each other's capabilities.
  *
@@ -104,7 +104,7 @@ struct cfs_client {
 	int			 slot;	/* -1: none */
 	char			 name[CFS_SESSION_MAX];	/* of its session */
 	struct cfs_client	*next_named;
-	atomic_bool		 lost;	/* it is to be made anew */
+	atomic_bool		 lost;	/* it is to be replaced */
 	pthread_rwlock_t	 lock;	/* readers go first: node.c needs it */
 	struct ceph_mount_info	*cm;	/* NULL: it could not be made */
 	uint64_t		 generation;	/* counts the clients made */
@@ -141,7 +141,7 @@ struct cfs_node {
 	enum vfs_type		 type;
 	struct cfs_client	*client;
 	atomic_bool		 used;		/* since the tidier looked */
-	atomic_bool		 gone;		/* it has no link any more */
+	atomic_bool		 gone;		/* its last link was removed */
 	pthread_mutex_t		 turn;		/* of changes of attributes */
 	/* Shared while data is synced; exclusive while the witness is asked
 	 * for losses. */
@@ -406,7 +406,7 @@ int  cfs_begin(struct cfs_call *c, const struct vfs_op *op);
 int  cfs_begin_other(struct cfs_call *other, const struct cfs_call *c,
 		     struct vfs_node *n);
 void cfs_end_other(struct cfs_call *other);
-/* The attributes of the call's node; -ESTALE if it has no link any more. */
+/* The attributes of the call's node; -ESTALE if its last link is gone. */
 int  cfs_stat(struct cfs_call *c, struct ceph_statx *sx);
 int  cfs_before(struct cfs_call *c, struct vfs_wcc *wcc);
 void cfs_wcc_before(const struct ceph_statx *sx, struct vfs_wcc *wcc);
@@ -544,6 +544,6 @@ int  cfs_find_above(struct cfs_call *c, struct ceph_statx *sx,
 /* Before a directory moves to another one, and after it; with fs->moves.
  * -ETIMEDOUT: others take long, or can't be told. */
 int  cfs_lease_take(struct cfs_fs *fs, struct cfs_lease *l);
-/* False: a rename must not begin any more. */
+/* False: it is too late for a rename to begin. */
 bool cfs_lease_lasts(const struct cfs_lease *l);
 void cfs_lease_give(struct cfs_fs *fs, const struct cfs_lease *l);

@@ -82,7 +82,7 @@ static bool begin_fixed(struct cfs_fs *fs)
 }
 
 /* In a snapshot.  The library may never get to the data (doc/cephfs.md),
- * and the export's other calls need workers, too.  -ETIMEDOUT: many wait. */
+ * and the export's other calls also need workers.  -ETIMEDOUT: many wait. */
 static int64_t read_fixed(struct cfs_call *c, const struct vfs_op *op)
 {
 	struct cfs_fs *fs = c->client->fs;
@@ -176,7 +176,7 @@ static int64_t write_data(struct cfs_call *c, struct vfs_op *op,
 		cfs_size_give(c->node);
 	}
 	if (n >= 0 && op->write.stable != VFS_UNSTABLE) {
-		/* The size is data, too, where the file has grown. */
+		/* Where the file has grown, its size is also data. */
 		err = cfs_sync(c);
 		/* Another sync may have been told of the loss of this data,
 		 * and clients don't look at the verifier of a stable write. */

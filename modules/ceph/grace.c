@@ -17,7 +17,7 @@
  * none.  Servers' clocks agree to CLOCKS seconds for that, of which a cluster
  * takes care.
  *
- * A server that can't be told gives no locks, and after a while nobody waits
+ * A server that can't be told gives no locks, and after a while no server waits
  * for its answer; so a lock that took longer than LATE_MS is looked at again.
  *
  * A server that was cut off from the cluster finds in its record whether it has
@@ -257,7 +257,7 @@ int cfs_grace_left_over(struct cfs_fs *fs, struct cfs_record *r)
 	*r = (struct cfs_record){ .kind = CFS_LIVE };
 	mutex_lock(&fs->grace.store);
 	err = cfs_record_each(fs, note_left_over, r);
-	/* Later, when nobody has to know any more. */
+	/* Later, when no other server has to know. */
 	tidy_later(fs);
 	mutex_unlock(&fs->grace.store);
 	return err < 0 || *r->name ? err : -ENOENT;
@@ -414,7 +414,7 @@ static void tidy_others(struct cfs_fs *fs)
 		tidy_later(fs);
 }
 
-/* Reaches the shared objects anew. */
+/* Reaches the shared objects again. */
 static int rejoin(struct cfs_fs *fs)
 {
 	int err = cfs_notice_reopen(fs);

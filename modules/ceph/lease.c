@@ -79,7 +79,7 @@ static int fetch_lease(struct cfs_fs *fs, char text[CFS_LEASE_MAX])
 	return 0;
 }
 
-/* The keeper reaches the store anew when it is not usable. */
+/* The keeper connects the store again when it is not usable. */
 static int try_once(struct cfs_fs *fs, const char *was, const char *text)
 {
 	int err;
@@ -158,7 +158,7 @@ static int take_from_others(struct cfs_fs *fs, struct cfs_lease *l)
 	}
 }
 
-/* Says once that there is none. */
+/* Logs once that the lease is missing. */
 static void note_lease(struct cfs_fs *fs, int err)
 {
 	if (err < 0 && !fs->lease_missed)

@@ -3,7 +3,7 @@
  * lock - locks that other servers and clients of the file system see.
  *
  * The library keeps a lock with an open file and forgets it when that is
- * closed.  So each owner of locks on a file has an open file of its own, from
+ * closed.  So each owner of locks on a file has its own open file, from
  * its first lock to its end.
  */
 #include "modules/ceph/servers.h"
@@ -96,7 +96,7 @@ static int take_lock(struct cfs_call *c, const struct vfs_lock *l)
 	uint64_t began = clock_ms();
 	int err;
 
-	/* Nobody else could get it meanwhile. */
+	/* No other client could get it meanwhile. */
 	if (l->back)
 		return holds_locks(c, held_by(l)) ? set_held(c, l) :
 						    -ETIMEDOUT;

@@ -315,7 +315,7 @@ int cfs_ask_witness(struct cfs_call *c)
 	return err;
 }
 
-/* Files that nobody uses any more; NULL: there is none. */
+/* Files that are unused now; NULL: no such file. */
 struct idle_files {
 	struct Fh *wr, *witness, *rd;
 };
@@ -403,7 +403,7 @@ void cfs_node_free(struct vfs_node *node)
 
 /* ---- tidying */
 
-/* Nobody but the table has @n, and nobody can find it meanwhile: the shard's
+/* Only the table has @n, and no look-up can find it meanwhile: the shard's
  * lock is held. */
 static bool is_free(struct cfs_node *n, bool all)
 {

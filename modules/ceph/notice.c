@@ -2,13 +2,13 @@
 /*
  * notice - servers tell each other that clients reclaim their locks.
  *
- * Each server watches an object of its own to be told.  It then gives nobody a
+ * Each server watches its own object to be told.  It then gives nobody a
  * new lock for the seconds of the notice, by its own clock, and answers when
  * those under way are given.
  *
  * A server that can't be told must not give locks either: one whose watch was
  * not confirmed for FRESH_MS.  The cluster takes a server for gone after LEASE
- * seconds without a word, and then nobody waits for its answer.
+ * seconds without a word, and then no server waits for its answer.
  */
 #include "modules/ceph/servers.h"
 
@@ -112,7 +112,7 @@ void cfs_notice_close(struct cfs_fs *fs)
 {
 	bool any = false;
 
-	/* No other export, and nobody who comes later, needs the object. */
+	/* No other export, now or later, needs the object. */
 	if (fs->store.open && fs->grace.object &&
 	    cfs_record_each(fs, find_own, &any) == 0 && !any)
 		rados_remove(fs->store.io, fs->grace.object);

@@ -67,7 +67,7 @@ static uint64_t parent_fileid(struct cfs_call *c, const struct ceph_statx *sx)
 	return cfs_fileid(cfs_vino(&up));
 }
 
-/* Gives the caller one entry.  False: there is no more room. */
+/* Gives the caller one entry.  False: the room is used up. */
 static bool give_entry(struct cfs_call *c, struct vfs_op *op,
 		       const struct ceph_statx *self, const struct entry *e)
 {
@@ -109,7 +109,7 @@ static int by_cookie(const void *a, const void *b)
 	return strcmp(x->de.d_name, y->de.d_name);
 }
 
-/* Gives those that are behind the caller's cookie, and empties @g. */
+/* Gives the entries behind the caller's cookie, and empties @g. */
 static bool give_group(struct cfs_call *c, struct vfs_op *op,
 		       const struct ceph_statx *self, struct group *g)
 {
@@ -141,7 +141,7 @@ static int join_group(struct group *g, const struct entry *e)
 }
 
 /* Gives @e, or takes it into @g, after it gave what was there of another hash.
- * Returns 1 if there is no more room. */
+ * Returns 1 if the room is used up. */
 static int take_entry(struct cfs_call *c, struct vfs_op *op,
 		      const struct ceph_statx *self, struct group *g,
 		      struct entry *e)

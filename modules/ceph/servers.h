@@ -40,7 +40,7 @@ typedef void cfs_record_fn(struct cfs_fs *fs, const struct cfs_record *r,
 
 /* Calls @fn for each record. */
 int  cfs_record_each(struct cfs_fs *fs, cfs_record_fn *fn, void *arg);
-/* -ENOENT: there is none. */
+/* -ENOENT: not found. */
 int  cfs_record_get(struct cfs_fs *fs, const char *name, struct cfs_record *r);
 /* Writes @r, and its text.  -ECANCELED: what is there is not @was, if given. */
 int  cfs_record_put(struct cfs_fs *fs, struct cfs_record *r,
@@ -53,7 +53,7 @@ bool cfs_record_is_own(const struct cfs_fs *fs, const char *name);
 
 /* Watches; then sessions may be taken over. */
 int  cfs_notice_open(struct cfs_fs *fs);
-/* Reaches fs->store anew, and watches. */
+/* Connects fs->store again, and watches. */
 int  cfs_notice_reopen(struct cfs_fs *fs);
 /* Also closes fs->store. */
 void cfs_notice_close(struct cfs_fs *fs);

@@ -83,7 +83,7 @@ static int set_conf(struct ceph_mount_info *cm, const struct cfs_options *o)
 		/* To see whether it may read a pool, a client would write to
 		 * it, and wait for that while the pool is full. */
 		{ "client_check_pool_perm", "false" },
-		/* A name that nobody may make (name.c). */
+		/* A name that no client may make (name.c). */
 		{ "client_snapdir", ".snap" },
 	};
 	char timeout[24];
@@ -119,7 +119,7 @@ static int stop_notes(struct ceph_mount_info *cm)
  * Has the cluster shut out the client that had the name of @c before: 0, or
  * -ENOENT if there was none.
  *
- * A metadata server that has started anew does not know whose the session is.
+ * A restarted metadata server does not know whose the session is.
  * It ends it, and answers -EPERM all the same (Ceph 16.2).  When it is asked
  * again, there is none.
  */
@@ -248,7 +248,7 @@ static int connect_client(struct cfs_client *c, const char **step)
 		ceph_release(cm);
 		return err;
 	}
-	ceph_umask(cm, 0);		/* it would have 022 of its own */
+	ceph_umask(cm, 0);		/* else 022 */
 	c->cm = cm;
 	c->generation++;
 	return 0;
@@ -284,7 +284,7 @@ static int end_left_over(struct cfs_fs *fs, const struct cfs_record *r,
 		return err;
 	strcpy(c.name, r->name);
 	err = take_session(&c, cm, step);
-	/* Nobody has to know of it. */
+	/* No other server has to know. */
 	if (err == 0)
 		cfs_grace_forget(&c);
 	ceph_release(cm);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * store - what the servers of a file system share beside it: objects in a RADOS
- * namespace of its own, in the pool of the file system's metadata.
+ * namespace, in the pool of the file system's metadata.
  *
  * The handle key is there.  It lets its holder make handles that every server
  * takes for its own.  So it does not lie in the file system, where an export or

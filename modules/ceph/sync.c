@@ -45,7 +45,7 @@ int cfs_sync_change(struct cfs_call *c, struct Inode *in)
 {
 	if (c->client->fs->options->async)
 		return 0;
-	/* Data that it can't write, the library throws away then, too. */
+	/* The library then also throws away data that it can't write. */
 	return in == c->in && c->node->type == VFS_REG ?
 	       cfs_sync(c) : ceph_ll_sync_inode(c->cm, in, 0);
 }

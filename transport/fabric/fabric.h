@@ -107,7 +107,7 @@ enum fabric_opcode { FABRIC_SEND, FABRIC_SEND_INV, FABRIC_WRITE, FABRIC_READ };
  * a later step reports that a step without an op completed, so the last step of
  * a chain always has an op.  When a chain fails, each of its ops is done
  * exactly once, with an error.  Ops of one connection's Sends, Writes and Reads
- * are done in the order of posting, and so are those of its Receives.
+ * are done in the order of posting; so are its Receives.
  */
 struct fabric_wr {
 	struct fabric_wr   *next;	/* NULL ends the chain */

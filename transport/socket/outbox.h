@@ -55,7 +55,7 @@ struct outbox_ops {
 	 * -errno: the supplied bytes are still sent, as the last ones. */
 	int  (*fill)(struct outbox *o, struct outbox_piece *p);
 	/* After each fill: the socket has taken the next @n bytes, perhaps 0;
-	 * @full: the socket accepts no more for now.  0, or -errno: stop
+	 * @full: the socket is full for now.  0, or -errno: stop
 	 * sending. */
 	int  (*sent)(struct outbox *o, size_t n, bool full);
 	/* Locked: the same, for other threads to see. */

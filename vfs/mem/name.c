@@ -270,7 +270,7 @@ int mem_make(struct vfs_op *op)
 		err = make_new(op, dir, &n);
 	}
 	if (err == 0 && op->attr)
-		mem_attr_fill(n, op->attr); /* nobody can have found it yet */
+		mem_attr_fill(n, op->attr); /* no look-up has found it yet */
 	mem_wcc_after(dir, op->wcc);
 	mem_unlock(dir);
 	if (err == 0)

@@ -19,7 +19,7 @@ static struct mem_node *slot_node(const struct mem_fs *fs, uint32_t slot)
 	return chunk ? &chunk->node[slot % MEM_CHUNK] : NULL;
 }
 
-/* Makes the chunk of the next slot when there is none; under slots_lock. */
+/* Makes the chunk of the next slot if it is missing; under slots_lock. */
 static int chunk_reserve(struct mem_fs *fs)
 {
 	struct mem_chunk *chunk;

@@ -18,7 +18,7 @@ int  posix_fstat(int fd, struct stat *st);
  * later. */
 int  posix_stat_name(struct posix_node *dir, const char *name,
 		     struct stat *st, struct timespec *born);
-/* Of the node's file; -ESTALE when it has no name any more. */
+/* Of the node's file; -ESTALE when its last name is gone. */
 int  posix_stat(struct posix_node *n, struct stat *st);
 /* The same; *@fixed: it may not be opened to write (chattr +a, +i). */
 int  posix_stat_flags(struct posix_node *n, struct stat *st, bool *fixed);

@@ -7,8 +7,8 @@
  * node that was forgotten while someone uses it lives on beside the one
  * that a later look-up makes: both name the same file.
  *
- * Here nodes are only closed to make room for others; sweep.c closes those that
- * are not used any more.
+ * Here nodes are only closed to make room for others; sweep.c closes
+ * unused ones.
  */
 #include "vfs/posix/cache.h"
 

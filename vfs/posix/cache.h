@@ -53,7 +53,7 @@ long posix_cache_pass(struct posix_cache *c, long max, struct posix_pass *p);
  * the caller's reference. */
 bool posix_cache_drop(struct posix_cache *c, struct posix_node *n,
 		      struct posix_pass *p);
-/* Files were closed: lets those that wait for room go on. */
+/* Files were closed: wakes the calls that wait for room. */
 void posix_cache_tell_room(struct posix_cache *c);
 
 /*

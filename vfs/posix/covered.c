@@ -13,7 +13,7 @@
  * Without a helper or handles, a mount point that is not entered is shown as an
  * empty directory that nobody may change; and so it is where file systems below
  * are entered, since a client must not take the directory below for one of
- * those.  It is a node with operations of its own.  Its handle has the id of
+ * those.  It is a node with separate operations.  Its handle has the id of
  * the mount and a fileid:
  *
  *	'm' mount[8] fileid[8]

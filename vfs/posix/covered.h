@@ -4,7 +4,7 @@
 
 #include "vfs/posix/posix.h"
 
-/* Those of fs->covered, whose nodes the empty directories are. */
+/* The operations of nodes in fs->covered, the empty directories. */
 extern const struct vfs_ops posix_covered_ops;
 
 /* LOOKUP's results when @name in op->node is a mount point, in place of what is

@@ -294,7 +294,7 @@ static int reuse(struct making *m, const struct vfs_setattr *set)
 	return err;
 }
 
-/* -ENOENT: the name was taken, and is not any more. */
+/* -ENOENT: the name was taken, and is free now. */
 static int create_once(struct making *m, const struct vfs_create *how)
 {
 	int err;

@@ -81,7 +81,7 @@ static void probe(void *arg)
 		setgroups_works();
 }
 
-/* On a thread of its own: the caller's credentials stay the same object. */
+/* On a separate thread: the caller's credentials stay the same object. */
 bool posix_cred_probe(void)
 {
 	bool works = false;

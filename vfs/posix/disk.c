@@ -114,7 +114,7 @@ static bool wait_turn(struct posix_disk *d, struct posix_turns *t,
 	return me.runs;
 }
 
-/* With the lock: the first in the list is in it no more. */
+/* With the lock: the first has left the list. */
 static struct posix_waiter *turns_pop(struct posix_turns *t)
 {
 	struct posix_waiter *w = t->first;

@@ -425,7 +425,7 @@ int posix_commit(struct vfs_op *op)
 		err = only_file(n);
 	if (err == 0)
 		err = may_commit(op, n, &c.before);
-	/* Times, too: other clients know by them that data changed. */
+	/* Also times: by them other clients know that data changed. */
 	if (err == 0)
 		err = posix_node_flush(n, NULL);
 	posix_change_end(&c);

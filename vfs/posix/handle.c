@@ -231,7 +231,7 @@ int posix_handle_open(int mount_fd, const struct vfs_handle *h)
 			       O_PATH | O_NOFOLLOW | O_CLOEXEC);
 	if (fd >= 0)
 		return fd;
-	/* EINVAL, ENOENT: the file system can't make sense of it any more. */
+	/* EINVAL, ENOENT: the file system no longer knows it. */
 	return errno == EINVAL || errno == ENOENT ? -ESTALE : -errno;
 }
 

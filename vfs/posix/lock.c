@@ -118,7 +118,7 @@ static int lock_file(struct posix_node *n, const struct vfs_lock *l)
 
 	if (fd >= 0)
 		err = set_lock(fd, l, l->exclusive ? F_WRLCK : F_RDLCK);
-	/* fcntl(2) says EACCES, too; Linux does not. */
+	/* POSIX also allows EACCES; Linux does not use it. */
 	if (fd >= 0 && err == -EAGAIN)
 		return 1;
 	if (!is_unable(err))

@@ -63,7 +63,7 @@ static bool beneath_root(const struct posix_fs *fs, int fd)
 	return false;
 }
 
-/* Returns @fd if it is in the tree, else closes it.  Takes -errno, too. */
+/* Returns @fd if it is in the tree, else closes it.  @fd may be -errno. */
 static int keep_inside(const struct posix_fs *fs, int fd)
 {
 	int check, err;

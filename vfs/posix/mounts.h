@@ -17,10 +17,10 @@ struct posix_mounted {
 	bool	 has_user;
 	uid_t	 user;
 	gid_t	 group;
-	bool	 others;	/* it serves other users, too */
+	bool	 others;	/* it also serves other users */
 };
 
-/* Reads a line of the list.  False: it is none.  Pure. */
+/* Reads a line of the list.  False: malformed.  Pure. */
 bool posix_mounted_parse(const char *line, struct posix_mounted *out);
 /* Finds the mount @id, or a mount of the file system @dev.  False: it is not in
  * the list, which has only what the process can reach, and @out means nothing.

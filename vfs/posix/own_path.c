@@ -425,7 +425,7 @@ int posix_own_look_new(struct posix_node *dir, const char *name)
 	       S_ISDIR(st.st_mode) ? -EEXIST : err;
 }
 
-/* ---- those that the server names */
+/* ---- the paths that the server names */
 
 static struct posix_own_path **listed;
 static size_t nlisted;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * sweep - closes files that are not used any more.
+ * sweep - closes files that are no longer used.
  *
  * The sweep looks at every node of a cache once a tick, a few at a time.  It is
  * a job of the crew, since it syncs files; there is none while there are no

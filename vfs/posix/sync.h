@@ -25,7 +25,7 @@
  * turn, so data that was lost in between is seen by the change.
  *
  * A dead file system may say 0.  XFS, ext4 and btrfs answer 0 to the fsync() of
- * a directory that is not dirty any more, also when their journal could not be
+ * a directory that is clean by now, also when their journal could not be
  * written.  So after each sync the file is asked for its attributes (XFS
  * refuses that once it is shut down), ext4 to begin a change (which it refuses,
  * too), and btrfs whether it is read-only (as it is since it gave up).  And
@@ -152,7 +152,7 @@ int  posix_change_sync(const struct posix_change *c);
 int  posix_node_sync(struct posix_node *n);
 /* Syncs @n before it is closed, if it was written and not synced. */
 void posix_node_flush_idle(struct posix_node *n);
-/* The same where no look-up finds @n any more. */
+/* The same where look-ups no longer find @n. */
 void posix_node_flush_last(struct posix_node *n);
 /*
  * A write by @fd, the node's, brought @err (-errno), perhaps after some of the

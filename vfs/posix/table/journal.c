@@ -48,7 +48,7 @@ static uint32_t encode(const struct table_op *op, uint8_t *buf)
 	return len;
 }
 
-/* Returns the record's length, or 0 when there is none. */
+/* Returns the record's length, or 0 at the end. */
 static uint32_t decode(const uint8_t *buf, size_t left, struct table_op *op)
 {
 	uint8_t sizes[4];

@@ -13,7 +13,7 @@ bool posix_table_age(struct posix_table *t);
 /* Around a rename and the telling of the table. */
 void posix_table_move_begins(struct posix_table *t);
 void posix_table_move_ends(struct posix_table *t);
-/* @h is not @name in @parent any more. */
+/* @h is no longer @name in @parent. */
 int  posix_table_del(struct posix_table *t, const struct vfs_handle *h,
 		     const struct vfs_handle *parent, const char *name);
 /* All places of @h: its file is gone. */

@@ -19,7 +19,7 @@
  *
  * One thread at a time reads, for each tree, and each directory rests for
  * twenty times as long as its reading took.  Meanwhile clients are told to come
- * again (JUKEBOX): nobody waits here, and nothing is read on a poller.
+ * again (JUKEBOX): no thread waits here, and nothing is read on a poller.
  */
 #include "vfs/posix/attr.h"
 #include "vfs/posix/table/table.h"

@@ -36,7 +36,7 @@ STAT(posix_table_full, "files not recorded because too many were waiting");
 struct pending_op {
 	struct pending_op *next;
 	struct table_op	   op;
-	bool		   kept;	/* in the journal, too */
+	bool		   kept;	/* also in the journal */
 };
 
 /* Changes in order of time, by the hash of their handles. */
@@ -381,7 +381,7 @@ static int table_flush(struct posix_table *t)
 	return err == -ENOENT ? 0 : err;
 }
 
-/* ->older, too, when that failed before. */
+/* Also ->older, when that failed before. */
 static void table_flush_all(struct posix_table *t)
 {
 	if (table_flush(t) == 0)
@@ -460,7 +460,7 @@ static int open_kept(struct posix_table *t, const char *dir, uint64_t id)
 	return err;
 }
 
-/* In a directory of its own, whose names are gone when this returns. */
+/* In a separate directory, whose names are gone when this returns. */
 static int open_private(struct posix_table *t)
 {
 	const char *tmp = getenv("TMPDIR");

@@ -111,7 +111,7 @@ int  posix_roll_ask(struct posix_rolls *rs, const struct posix_node *dir,
  * whatever changed meanwhile; -ETIMEDOUT: it can't be read now, come again;
  * -EACCES: the server may not read it. */
 int  posix_roll_read(struct posix_fs *fs, struct posix_node *dir);
-/* Frees those that are unused. */
+/* Frees unused ones. */
 void posix_rolls_age(struct posix_rolls *rs);
 void posix_rolls_free(struct posix_rolls *rs);
 

@@ -34,13 +34,26 @@ void mount_put_mnt1(struct xdr_out *x, const void *res)
 	xdr_put_u32(x, r->status);
 }
 
+/* A list that is cut short or too long is as none: the handle is of use
+ * without it. */
+static void get_flavors(struct xdr_in x, struct mount_result *r)
+{
+	uint32_t n = xdr_get_u32(&x);
+
+	for (uint32_t i = 0; i < n && i < MOUNT_MAX_FLAVORS; i++)
+		r->flavors[i] = xdr_get_u32(&x);
+	r->nflavors = xdr_ok(&x) && n <= MOUNT_MAX_FLAVORS ? n : 0;
+}
+
 bool mount_get_mnt3(struct xdr_in *x, struct mount_result *r)
 {
 	r->nflavors = 0;
 	r->status = (enum mountstat3)xdr_get_u32(x);
-	if (r->status == MNT3_OK)
-		r->fh = xdr_get_opaque(x, MOUNT_FH_MAX);
-	return xdr_ok(x) && (r->status != MNT3_OK || r->fh.len > 0);
+	if (r->status != MNT3_OK)
+		return xdr_ok(x);
+	r->fh = xdr_get_opaque(x, MOUNT_FH_MAX);
+	get_flavors(*x, r);
+	return xdr_ok(x) && r->fh.len > 0;
 }
 
 bool mount_get_item(struct xdr_in *x, struct xdr_view *text, uint32_t max)

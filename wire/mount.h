@@ -52,8 +52,8 @@ bool mount_get_path(struct xdr_in *x, void *args);
 void mount_put_mnt3(struct xdr_out *x, const void *res);
 /* Versions 1 and 2: the status alone. */
 void mount_put_mnt1(struct xdr_out *x, const void *res);
-/* Of version 3; its flavors are not read, and @r has none.  False:
- * malformed. */
+/* Of version 3.  Leaves the flavors on the wire; a list of more than
+ * MOUNT_MAX_FLAVORS is as none.  False: malformed. */
 bool mount_get_mnt3(struct xdr_in *x, struct mount_result *r);
 
 /*

@@ -128,12 +128,13 @@ def exports(*dirs):
 
 
 def server(port=2049, programs=(NFS, MOUNT), mnt=0, nfs=0, listed=None,
-           versions=None):
+           versions=None, flavors=(1,)):
     """NFS and MOUNT, with the statuses of MNT and of all calls of NFS."""
     def answer(prog, proc, _):
         if prog == MOUNT and proc == 1:
             return mnt if mnt in (None, 'denied') else u32(mnt) + (
-                b'' if mnt else opaque(b'root') + u32(1, 1))
+                b'' if mnt else opaque(b'root') +
+                u32(len(flavors), *flavors))
         if prog == MOUNT and proc == 5:
             return exports(*([('/e', '')] if listed is None
                              else listed))
@@ -372,6 +373,10 @@ def mount_rows():
         '127.0.0.1 why the file system of /e does not answer')
     row('MOUNT that wants another flavor', [lambda: server(mnt='denied')], URL,
         3, 'To mend: let 127.0.0.1 take AUTH_SYS for /e (sec=sys)')
+    row('an export for Kerberos', [lambda: server(flavors=(390005, 390003))],
+        URL, 1, 'To mend: mount it with Kerberos: mount -t nfs -o vers=3,'
+        'sec=krb5p, for which this machine needs a key',
+        'only sec=krb5p:krb5 is taken, and calls from here have sec=sys')
     row('an export whose directory is missing', [lambda: server(mnt=NOENT)],
         URL, 1, 'To mend: make the directory /e on 127.0.0.1: ')
     row('an export whose directory is a file', [lambda: server(mnt=NOTDIR)],

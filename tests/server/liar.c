@@ -226,7 +226,9 @@ static void answer_mount(const struct liar *l, uint32_t procedure,
 	if (procedure == 1) {
 		mount_put_mnt3(x, &(struct mount_result){
 			.status = l->mount_status,
-			.fh = { handle, 4 } });
+			.fh = { handle, 4 },
+			.nflavors = l->flavor ? 1 : 0,
+			.flavors = { l->flavor } });
 	} else if (procedure == 5) {
 		if (l->exported) {
 			mount_put_item(x, l->exported, strlen(l->exported));

@@ -31,6 +31,7 @@ struct liar {
 	unsigned	nnames;
 	uint32_t	mount_status;	/* of MNT */
 	uint8_t		mounted;	/* the object of every path */
+	uint32_t	flavor;		/* that MNT lists; 0: none */
 	const char     *exported;	/* all that EXPORT has, or NULL */
 	uint32_t	only_program;	/* others are not there; 0: all are */
 	uint32_t	only_version;	/* others are a mismatch; 0: 3 */

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "lib/util.h"
+#include "wire/header.h"
 #include "tests/server/ctl_run.h"
 #include "tests/server/liar.h"
 #include "tests/server/net_space.h"
@@ -380,6 +381,39 @@ TEST(calls_that_are_denied_are_told)
 	has("it may ask for another flavor than AUTH_SYS\n");
 	has("To mend: let 127.0.0.1 take AUTH_SYS for /e (sec=sys)\n");
 	liar_stop(&l);
+	stop();
+}
+
+TEST(exports_for_kerberos_alone_are_told)
+{
+	struct liar l = { .flavor = RPC_AUTH_KRB5I };
+
+	liar_start(&l);
+	start(WAY_TCP);
+	ck_assert_int_eq(TOOL("doctor", at(l.port)), 1);
+	has("bad   flavors      only sec=krb5i is taken, and calls from here "
+	    "have sec=sys\n");
+	has("To mend: mount it with Kerberos: mount -t nfs -o vers=3,"
+	    "sec=krb5i, for which this machine needs a key "
+	    "(/etc/krb5.keytab)");
+	ck_assert_int_eq(TOOL("ls", at(l.port)), 1);
+	ck_assert_ptr_nonnull(strstr(err, "127.0.0.1 takes only sec=krb5i for "
+				     "/e, and calls from here have sec=sys\n"));
+	/* A number without a name. */
+	liar_stop(&l);
+	l.flavor = 390006;
+	liar_start(&l);
+	ck_assert_int_eq(TOOL("ls", at(l.port)), 1);
+	ck_assert_ptr_nonnull(strstr(err, "takes only sec=390006 for /e"));
+	liar_stop(&l);
+	stop();
+}
+
+TEST(the_flavors_that_are_listed_are_told)
+{
+	start(WAY_TCP);
+	ck_assert_int_eq(TOOL("doctor", url("")), 0);
+	has("      flavors      sec=sys\n");
 	stop();
 }
 

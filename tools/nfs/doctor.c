@@ -30,14 +30,14 @@ int tool_doctor(const char *url, const struct tool_options *given)
 	if (o.json)
 		d.findings = json_array();
 	d.alone = is_host(url);
-	if (doctor_name(&d) && doctor_ports(&d) && doctor_mount(&d)) {
-		if (doctor_secure(&d) && doctor_path(&d)) {
-			doctor_groups(&d);
-			doctor_transports(&d);
-			doctor_locks(&d);
-		}
-		nfsc_unmount(&d.t.url, &o.config, &d.t.mount);
+	if (doctor_name(&d) && doctor_ports(&d) && doctor_mount(&d) &&
+	    doctor_secure(&d) && doctor_path(&d)) {
+		doctor_groups(&d);
+		doctor_transports(&d);
+		doctor_locks(&d);
 	}
+	if (d.mounted)
+		nfsc_unmount(&d.t.url, &o.config, &d.t.mount);
 	doctor_conclude(&d);
 	if (d.addresses)
 		freeaddrinfo(d.addresses);

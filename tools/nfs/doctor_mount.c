@@ -193,6 +193,29 @@ static void name_next(struct doctor *d, uint16_t mountport)
 		 dir, mount);
 }
 
+/* False: no call from here is taken. */
+static bool note_flavors(struct doctor *d)
+{
+	const struct nfsc_mount *m = &d->t.mount;
+	char list[NFS_FLAVORS_TEXT];
+	const char *first;
+
+	nfsc_flavors_text(m, list);
+	if (nfsc_takes_sys(m)) {
+		doctor_note(d, FACT, "flavors", "%s%s", m->nflavors ? "sec=" :
+			    "the server lists none", list);
+		return true;
+	}
+	first = nfsc_flavor_name(m->flavors[0]);
+	doctor_note(d, BAD, "flavors", "only sec=%s is taken, and calls from "
+		    "here have sec=sys", list);
+	doctor_mend(d, TOOL_FAILED, "mount it with Kerberos: mount -t nfs -o "
+		    "vers=3,sec=%s, for which this machine needs a key "
+		    "(/etc/krb5.keytab) and rpc.gssd; or let %s take sec=sys "
+		    "for %s", first ? first : "krb5", d->t.url.host, m->dir);
+	return false;
+}
+
 bool doctor_mount(struct doctor *d)
 {
 	struct nfsc_url *u = &d->t.url;
@@ -221,7 +244,7 @@ bool doctor_mount(struct doctor *d)
 		d->mounted = true;
 		doctor_note(d, GOOD, "mount", "%s may be mounted: a handle of "
 			    "%u bytes", d->t.mount.dir, d->t.mount.root.len);
-		return true;
+		return note_flavors(d);
 	}
 	if (d->alone && holders > 0) {
 		name_next(d, given);

@@ -197,6 +197,18 @@ static int complain_refused(const struct tool *t)
 	return TOOL_FAILED;
 }
 
+static int complain_flavors(const struct tool *t)
+{
+	char list[NFS_FLAVORS_TEXT];
+
+	nfsc_flavors_text(&t->mount, list);
+	fprintf(stderr, "gannet-nfs: %s: %s takes only sec=%s for ", t->text,
+		t->url.host, list);
+	tool_put_name(stderr, t->mount.dir);
+	fputs(", and calls from here have sec=sys\n", stderr);
+	return TOOL_FAILED;
+}
+
 int tool_parse(struct tool *t, const char *url, const struct tool_options *o)
 {
 	const char *why;
@@ -233,7 +245,8 @@ static int mount_url(struct tool *t)
 	err = tool_reach(t, err);
 	if (err != TOOL_OK)
 		return err;
-	err = open_session(t);
+	err = nfsc_takes_sys(&t->mount) ? open_session(t) :
+					  complain_flavors(t);
 	if (err != TOOL_OK)
 		nfsc_unmount(&t->url, &t->o->config, &t->mount);
 	return err;

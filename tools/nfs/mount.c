@@ -71,6 +71,8 @@ static int call(struct nfsc_wire *w, uint32_t procedure, const char *dir,
 	return wire_call(w, &p, c, args, (uint32_t)xdr_out_len(&out), ms, x);
 }
 
+_Static_assert(NFS_FLAVORS_MAX == MOUNT_MAX_FLAVORS, "as many");
+
 static int mount_one(struct nfsc_wire *w, const struct nfsc_config *c,
 		     struct nfsc_mount *m)
 {
@@ -90,6 +92,8 @@ static int mount_one(struct nfsc_wire *w, const struct nfsc_config *c,
 		return -EACCES;
 	m->root.len = r.fh.len;
 	memcpy(m->root.data, r.fh.data, r.fh.len);
+	m->nflavors = r.nflavors;
+	memcpy(m->flavors, r.flavors, r.nflavors * sizeof(r.flavors[0]));
 	return 0;
 }
 

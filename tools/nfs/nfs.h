@@ -274,12 +274,19 @@ int session_do(struct nfsc_session *s, struct nfsc_op *op);
 
 /* ---- MOUNT, over TCP */
 
+#define NFS_FLAVORS_MAX	8
+#define NFS_FLAVORS_TEXT (NFS_FLAVORS_MAX * 12)
+
 struct nfsc_mount {
 	struct nfs3_fh root;
 	char	 dir[NFS_PATH_MAX];	/* the mounted part of url->path, */
 	char	 rest[NFS_PATH_MAX];	/* and the rest */
 	uint16_t port;			/* of MOUNT; 0: what rpcbind said */
 	uint32_t status;		/* mountstat3, when it failed */
+	/* As the server lists them, the first is to be preferred; 0: it lists
+	 * none. */
+	unsigned nflavors;
+	uint32_t flavors[NFS_FLAVORS_MAX];
 };
 
 /*
@@ -295,6 +302,12 @@ void nfsc_unmount(const struct nfsc_url *url, const struct nfsc_config *c,
  * says that NFS is, if it is there.  False: it stays as it is. */
 bool nfsc_find_port(struct nfsc_url *url, const struct nfsc_config *c);
 const char *nfsc_mount_status_name(uint32_t status);
+/* "krb5p", as mount(8) knows it, or NULL. */
+const char *nfsc_flavor_name(uint32_t flavor);
+/* "krb5p:sys"; a flavor without a name is a number. */
+void nfsc_flavors_text(const struct nfsc_mount *m, char out[NFS_FLAVORS_TEXT]);
+/* True if calls with AUTH_SYS are taken, as far as the server says. */
+bool nfsc_takes_sys(const struct nfsc_mount *m);
 
 /* A directory that a server exports. */
 struct nfsc_export {

@@ -13,6 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "lib/xdr.h"
 #include "tests/server/daemon_run.h"
 #include "tests/unit/runner.h"
 #include "wire/record.h"
@@ -78,12 +79,6 @@ static bool closed_by_peer(int fd)
 	return n == 0 || errno == ECONNRESET;
 }
 
-static void put32(uint8_t *p, uint32_t v)
-{
-	v = htonl(v);
-	memcpy(p, &v, 4);
-}
-
 /* A call of an NFS procedure with AUTH_NONE and @len bytes of arguments, at
  * @p, behind its record mark. */
 static size_t put_call(uint8_t *p, uint32_t prog, uint32_t vers, uint32_t proc,
@@ -93,7 +88,7 @@ static size_t put_call(uint8_t *p, uint32_t prog, uint32_t vers, uint32_t proc,
 		next_random(), 0, 2, prog, vers, proc, 0, 0, 0, 0 };
 
 	for (int i = 0; i < 11; i++)
-		put32(p + 4 * i, head[i]);
+		xdr_set_word(p + 4 * i, head[i]);
 	return 44;
 }
 
@@ -194,7 +189,7 @@ TEST(a_call_cut_off_anywhere)
 	seed = 3;
 	n = put_call(wire, 100003, 3, 1, 64);
 	memset(wire + n, 0, 64);
-	put32(wire + n, 60);
+	xdr_set_word(wire + n, 60);
 	for (size_t len = 1; len < sizeof(wire); len += 3) {
 		int fd = daemon_connect(d.tcp_port);
 
@@ -206,7 +201,7 @@ TEST(a_call_cut_off_anywhere)
 			uint8_t copy[sizeof(wire)];
 
 			memcpy(copy, wire, sizeof(wire));
-			put32(copy, RECORD_LAST | (uint32_t)(len - 4));
+			xdr_set_word(copy, RECORD_LAST | (uint32_t)(len - 4));
 			send_all(fd2, copy, len);
 			shutdown(fd2, SHUT_WR);
 			closed_by_peer(fd2);
@@ -236,9 +231,9 @@ TEST(a_record_that_is_no_call_ends_its_connection)
 		int fd = daemon_connect(d.tcp_port);
 
 		ck_assert_int_ge(fd, 0);
-		put32(wire, RECORD_LAST | 4u * nwords[i]);
+		xdr_set_word(wire, RECORD_LAST | 4u * nwords[i]);
 		for (size_t k = 0; k < nwords[i]; k++)
-			put32(wire + 4 + 4 * k, words[i][k]);
+			xdr_set_word(wire + 4 + 4 * k, words[i][k]);
 		send_all(fd, wire, 4 + 4 * (size_t)nwords[i]);
 		ck_assert_msg(closed_by_peer(fd), "kind %zu", i);
 		close(fd);
@@ -257,7 +252,7 @@ TEST(a_record_of_four_gigabytes_is_refused)
 		int fd = daemon_connect(d.tcp_port);
 
 		ck_assert_int_ge(fd, 0);
-		put32(wire, claims[i]);
+		xdr_set_word(wire, claims[i]);
 		send_all(fd, wire, 4);
 		ck_assert(closed_by_peer(fd));
 		close(fd);

@@ -15,6 +15,7 @@
 #include "lib/stats.h"
 #include "lib/thread.h"
 #include "lib/util.h"
+#include "lib/xdr.h"
 #include "tests/unit/runner.h"
 #include "wire/record.h"
 
@@ -474,19 +475,13 @@ bool fx_recv(int fd, void *data, size_t len)
 	return true;
 }
 
-static void put_word(uint8_t *out, uint32_t v)
-{
-	v = htobe32(v);
-	memcpy(out, &v, 4);
-}
-
 size_t fx_call(uint8_t *out, uint32_t xid, enum fx_op op, uint32_t arg,
 	       size_t len)
 {
 	record_put_mark(out, len);
-	put_word(out + 4, xid);
-	put_word(out + 8, op);
-	put_word(out + 12, arg);
+	xdr_set_word(out + 4, xid);
+	xdr_set_word(out + 8, op);
+	xdr_set_word(out + 12, arg);
 	for (size_t i = FX_CALL_MIN; i < len; i++)
 		out[4 + i] = pattern(xid, i);
 	return len + 4;

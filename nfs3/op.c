@@ -206,9 +206,13 @@ static inline int open_node(struct nfs3_op *op, struct vfs_node **out)
 static void look_up_limits(struct rpc_call *call, struct nfs3_op *op)
 {
 	struct export_opts now = { .limited = false };
-	const struct export_peer peer = nfs3_peer(call);
+	struct export_peer peer = nfs3_peer(call);
 	struct export_tree *exp;
-	int err = export_find(op->nfs->exports, op->id, &peer, &exp, &now);
+	int err;
+
+	/* A caller that mounts has them as well. */
+	peer.need = EXPORT_LOCKS;
+	err = export_find(op->nfs->exports, op->id, &peer, &exp, &now);
 
 	if (err == 0)
 		export_put(exp);
@@ -254,16 +258,18 @@ static int keep_to_limits(struct rpc_call *call, struct nfs3_op *op)
 			      &op->opts.client_max, most_bytes(call));
 }
 
+/* A backend may have two nodes of it, and has one handle. */
 bool nfs3_is_root(const struct nfs3_op *op)
 {
+	struct vfs_handle a, b;
 	struct vfs_node *root;
-	bool is;
 
 	if (op->exp->fs->ops->root(op->exp->fs, &root) < 0)
 		return false;
-	is = root == op->vfs.node;
+	root->fs->ops->handle(root, &a);
+	op->vfs.node->fs->ops->handle(op->vfs.node, &b);
 	vfs_node_put(root);
-	return is;
+	return a.len == b.len && memcmp(a.data, b.data, a.len) == 0;
 }
 
 int nfs3_find_node(struct rpc_call *call)

@@ -176,6 +176,28 @@ TEST(a_name_shows_what_an_export_that_is_not_entered_covers)
 			  NFS3ERR_ACCES);
 }
 
+TEST(a_listing_has_no_handle_of_an_export_that_takes_another_flavor)
+{
+	struct nfs3_fh child, covered;
+	uint32_t status;
+
+	begin(",crossmnt,sec=sys:krb5", ",sec=krb5");
+	ck_assert_uint_eq(look_up(&top, "child", &by_krb5, &child), NFS3_OK);
+	ck_assert_uint_eq(look_up(&top, "covered", &by_sys, &covered), NFS3_OK);
+	EVENTUALLY((nfs_begin(&c, NFSPROC3_READDIRPLUS, &by_sys),
+		    nfs_put_fh(&c, &top),
+		    xdr_put_u64(&c.out, 0),		/* cookie */
+		    xdr_put_u64(&c.out, 0),		/* verifier */
+		    xdr_put_u32(&c.out, 4096),
+		    xdr_put_u32(&c.out, 16384),
+		    status = nfs_status(&c)) != NFS3ERR_JUKEBOX);
+	ck_assert_uint_eq(status, NFS3_OK);
+	ck_assert_ptr_null(memmem(c.reply, sizeof(c.reply), child.data,
+				  child.len));
+	ck_assert_ptr_nonnull(memmem(c.reply, sizeof(c.reply), covered.data,
+				     covered.len));
+}
+
 /* A handle of the file system below an export, by a rule that comes later. */
 TEST(a_reload_takes_the_flavor_from_what_is_below_as_well)
 {

@@ -83,7 +83,10 @@ struct fake {
 	bool		eager;		/* completes while it is armed */
 	bool		no_port;	/* can't be bound to */
 	void		(*before_bind)(void);	/* called once, as the next id
-						 * is being bound */
+						 * is being bound, */
+	void		(*after_ack)(void);	/* and as the next event of
+						 * a connection is
+						 * acknowledged */
 	unsigned	inline_max;	/* a queue pair that asks for more is
 					 * refused */
 	unsigned	inline_grant;	/* the most that it is told to have */

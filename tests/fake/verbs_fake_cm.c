@@ -4,124 +4,12 @@
  */
 #include <errno.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "tests/fake/verbs_fake_impl.h"
 #include "tests/unit/pause.h"
 
-struct fake_channel {
-	struct rdma_event_channel channel;	/* first */
-	struct fake_event *events;		/* oldest first */
-	unsigned	ids;
-};
-
-struct fake_event {
-	struct rdma_cm_event	event;		/* first */
-	struct fake_event	*next;
-	uint8_t			private_data[64];
-};
-
-struct fake_id {
-	struct rdma_cm_id	id;		/* first */
-	unsigned		unacked;
-	bool			own_channel;
-	struct fake_id		*next;		/* of all */
-	struct rdma_cm_id	*peer;		/* at the other end */
-	unsigned		ord;		/* that it asked with */
-};
-
 static struct fake_id *ids;
-
-struct rdma_event_channel *rdma_create_event_channel(void)
-{
-	struct fake_channel *ch;
-
-	if (fake_fails())
-		return NULL;
-	ch = calloc(1, sizeof(*ch));
-	ch->channel.fd = eventfd(0, EFD_SEMAPHORE);
-	fake_count(1);
-	return &ch->channel;
-}
-
-void rdma_destroy_event_channel(struct rdma_event_channel *channel)
-{
-	struct fake_channel *ch = (struct fake_channel *)channel;
-
-	FAKE_CHECK(ch->ids == 0);
-	FAKE_CHECK(!ch->events);
-	close(channel->fd);
-	fake_count(-1);
-	free(ch);
-}
-
-/* With the lock. */
-static void list_event(struct rdma_event_channel *channel,
-		       struct fake_event *ev)
-{
-	static const uint64_t one = 1;
-	struct fake_event **p = &((struct fake_channel *)channel)->events;
-
-	while (*p)
-		p = &(*p)->next;
-	*p = ev;
-	FAKE_CHECK(write(channel->fd, &one, sizeof(one)) > 0);
-}
-
-static void put_event(struct rdma_event_channel *channel,
-		      struct fake_event *ev)
-{
-	fake_lock();
-	list_event(channel, ev);
-	fake_unlock();
-}
-
-int rdma_get_cm_event(struct rdma_event_channel *channel,
-		      struct rdma_cm_event **event)
-{
-	struct fake_channel *ch = (struct fake_channel *)channel;
-	struct fake_event *ev;
-	uint64_t n;
-
-	if (read(channel->fd, &n, sizeof(n)) < 0)
-		return -1;
-	fake_lock();
-	ev = ch->events;
-	ch->events = ev->next;
-	((struct fake_id *)(ev->event.listen_id ? ev->event.listen_id
-						: ev->event.id))->unacked++;
-	fake_unlock();
-	*event = &ev->event;
-	return 0;
-}
-
-int rdma_ack_cm_event(struct rdma_cm_event *event)
-{
-	((struct fake_id *)(event->listen_id ? event->listen_id
-					     : event->id))->unacked--;
-	/* A late reader finds nonsense. */
-	memset(event, 0x5a, sizeof(struct fake_event));
-	free(event);
-	return 0;
-}
-
-static struct fake_event *new_event(struct rdma_cm_id *id,
-				    enum rdma_cm_event_type type, int status)
-{
-	struct fake_event *ev = calloc(1, sizeof(*ev));
-
-	ev->event.id = id;
-	ev->event.event = type;
-	ev->event.status = status;
-	return ev;
-}
-
-void fake_event(struct rdma_cm_id *id, enum rdma_cm_event_type type,
-		int status)
-{
-	put_event(id->channel, new_event(id, type, status));
-}
 
 static struct rdma_cm_id *new_id(struct rdma_event_channel *channel,
 				 void *context)
@@ -200,7 +88,7 @@ void fake_cm_unplugged(const struct fake_device *d)
 	fake_lock();
 	for (struct fake_id *id = ids; id; id = id->next)
 		if (id->id.verbs == &d->context)
-			list_event(id->id.channel, new_event(&id->id,
+			fake_event_list(id->id.channel, fake_event_new(&id->id,
 					RDMA_CM_EVENT_DEVICE_REMOVAL, 0));
 	fake_unlock();
 }
@@ -284,7 +172,7 @@ void fake_request(const void *private_data, uint8_t len, uint8_t ird,
 {
 	struct fake_event *ev = new_request(private_data, len, ird, ord);
 
-	put_event(ev->event.listen_id->channel, ev);
+	fake_event_put(ev->event.listen_id->channel, ev);
 }
 
 void fake_answer(const void *private_data, uint8_t len, uint8_t ird)
@@ -297,7 +185,7 @@ void fake_answer(const void *private_data, uint8_t len, uint8_t ird)
 	ev->event.param.conn.private_data = ev->private_data;
 	ev->event.param.conn.private_data_len = len;
 	ev->event.param.conn.initiator_depth = ird;
-	put_event(fake.id->channel, ev);
+	fake_event_put(fake.id->channel, ev);
 }
 
 int rdma_create_id(struct rdma_event_channel *channel, struct rdma_cm_id **out,
@@ -322,22 +210,11 @@ int rdma_destroy_id(struct rdma_cm_id *rid)
 	struct fake_id *id = (struct fake_id *)rid;
 	struct fake_channel *ch = (struct fake_channel *)rid->channel;
 	struct fake_device *d = rid->verbs ? fake_device_of(rid->verbs) : NULL;
-	uint64_t n;
 
 	FAKE_CHECK(id->unacked == 0);
 	FAKE_CHECK(!rid->qp);
 	fake_lock();
-	for (struct fake_event **p = &ch->events; *p;) {
-		struct fake_event *ev = *p;
-
-		if (ev->event.id != rid) {
-			p = &ev->next;
-			continue;
-		}
-		*p = ev->next;
-		free(ev);
-		FAKE_CHECK(read(ch->channel.fd, &n, sizeof(n)) > 0);
-	}
+	fake_event_take(rid, NULL);
 	for (struct fake_id **p = &ids; *p; p = &(*p)->next)
 		if (*p == id) {
 			*p = id->next;
@@ -380,13 +257,14 @@ int rdma_migrate_id(struct rdma_cm_id *rid, struct rdma_event_channel *channel)
 
 	if (fake_fails() || (own && is_removed(rid)))
 		return -1;
-	FAKE_CHECK(id->unacked == 0);
 	FAKE_CHECK(!own || !id->own_channel);
 	if (own)
 		channel = rdma_create_event_channel();
 	if (!channel)
 		return -1;
 	fake_lock();
+	fake_event_wait_acked(id);
+	fake_event_take(rid, channel);
 	((struct fake_channel *)old)->ids--;
 	((struct fake_channel *)channel)->ids++;
 	rid->channel = channel;
@@ -480,7 +358,7 @@ static void tell(struct rdma_cm_id *id, enum rdma_cm_event_type type,
 	to->private_data_len = param->private_data_len;
 	to->initiator_depth = param->responder_resources;
 	to->responder_resources = param->initiator_depth;
-	put_event(id->channel, ev);
+	fake_event_put(id->channel, ev);
 }
 
 /* True if the device can't do that many Reads. */
@@ -505,7 +383,7 @@ static void ask_listener(struct rdma_cm_id *id,
 	to->peer = id;
 	from->peer = &to->id;
 	from->ord = param->initiator_depth;
-	put_event(ev->event.listen_id->channel, ev);
+	fake_event_put(ev->event.listen_id->channel, ev);
 }
 
 static void answer_peer(struct rdma_cm_id *id,

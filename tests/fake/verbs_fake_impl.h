@@ -51,6 +51,39 @@ void fake_async_tell(struct fake_device *d);
  * those that were not. */
 void fake_async_purge(const void *queue);
 
+struct fake_channel {
+	struct rdma_event_channel channel;	/* first */
+	struct fake_event *events;		/* oldest first */
+	unsigned	ids;
+};
+
+struct fake_event {
+	struct rdma_cm_event	event;		/* first */
+	struct fake_event	*next;
+	uint8_t			private_data[64];
+};
+
+struct fake_id {
+	struct rdma_cm_id	id;		/* first */
+	unsigned		unacked;
+	bool			own_channel;
+	struct fake_id		*next;		/* of all */
+	struct rdma_cm_id	*peer;		/* at the other end */
+	unsigned		ord;		/* that it asked with */
+};
+
+struct fake_event *fake_event_new(struct rdma_cm_id *id,
+				  enum rdma_cm_event_type type, int status);
+/* With the lock: @channel has the event. */
+void fake_event_list(struct rdma_event_channel *channel, struct fake_event *ev);
+/* The same, without. */
+void fake_event_put(struct rdma_event_channel *channel, struct fake_event *ev);
+/* With the lock, as rdma_migrate_id() does: waits for the id's events that were
+ * taken. */
+void fake_event_wait_acked(const struct fake_id *id);
+/* With the lock: moves the id's events to @to; NULL: frees them. */
+void fake_event_take(struct rdma_cm_id *id, struct rdma_event_channel *to);
+
 /* All ids that are bound to the device hear that it is gone. */
 void fake_cm_unplugged(const struct fake_device *d);
 void fake_lock(void);

@@ -318,3 +318,36 @@ TEST_LOOP(a_device_that_only_a_listener_has_is_let_go, 0, 2)
 	ck_assert_uint_eq(count(&fake.pds), 0);
 	end();
 }
+
+static sem_t is_free, is_acked;
+
+static void wait_until_free(void)
+{
+	sem_post(&is_acked);
+	wait_sem(&is_free);
+}
+
+static void set_up_and_reject(void *arg)
+{
+	int err;
+
+	wait_sem(&is_acked);
+	set_up(&err);
+	ck_assert_int_eq(err, 0);
+	fabric_reject(conn);
+	sem_post(&is_free);
+}
+
+/* The address sanitizer sees it. */
+TEST(an_event_of_a_connection_that_moves_to_another_poller_is_dropped)
+{
+	begin();
+	listen_anywhere();
+	asked(0, false);
+	sem_init(&is_acked, 0, 0);
+	sem_init(&is_free, 0, 0);
+	fake.after_ack = wait_until_free;
+	fake_event(fake.id, RDMA_CM_EVENT_DISCONNECTED, 0);
+	loop_call(conn_loop, set_up_and_reject, NULL);
+	end();
+}

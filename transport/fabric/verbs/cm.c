@@ -4,9 +4,11 @@
  * connections.
  *
  * An event is copied and acknowledged before it is handled: the handler may
- * destroy the id.  Only the thread that reads a channel destroys the ids on it,
- * apart from requests that were never set up: the kernel reports no events of
- * those.
+ * destroy the id.  Events of a connection that is not started are dropped: it
+ * has no loop to end on yet, and fabric_start() fails if its peer is gone.
+ *
+ * Only the thread that reads a channel destroys the ids on it, apart from
+ * requests that were never set up: the kernel reports no events of those.
  */
 #include "transport/fabric/verbs/internal.h"
 
@@ -26,6 +28,7 @@ static bool verbs_cm_take_event(struct verbs_loop *vl)
 	struct verbs_event ev;
 	struct verbs_end *end;
 	const void *data;
+	bool started;
 
 	if (rdma_get_cm_event(vl->channel, &cm)) {
 		if (errno != EAGAIN && errno != EINTR)
@@ -47,8 +50,12 @@ static bool verbs_cm_take_event(struct verbs_loop *vl)
 	ev.param.private_data = ev.private_data;
 	/* A new id begins with its listener's context. */
 	end = cm->id->context;
+	/* Until the event is acknowledged the id stays on this loop
+	 * (rdma_migrate_id(3)).  Another may free its connection afterwards. */
+	started = end->started;
 	rdma_ack_cm_event(cm);
-	end->event(end, &ev);
+	if (started)
+		end->event(end, &ev);
 	return true;
 }
 

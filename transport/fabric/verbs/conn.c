@@ -103,7 +103,7 @@ static void verbs_conn_destroy(struct verbs_conn *c)
 static void stop_task(struct loop_task *t)
 {
 	struct verbs_conn *c = container_of(t, struct verbs_conn, task);
-	bool connecting = c->started && !c->live && !c->passive;
+	bool connecting = c->end.started && !c->live && !c->passive;
 	bool posting;
 
 	if (c->abandoned) {
@@ -210,12 +210,6 @@ static void conn_event(struct verbs_end *end, const struct verbs_event *ev)
 {
 	struct verbs_conn *c = container_of(end, struct verbs_conn, end);
 
-	/*
-	 * A connection that ends before fabric_start() has no loop to end on
-	 * yet. fabric_start() fails then.
-	 */
-	if (!c->started)
-		return;
 	switch (ev->type) {
 	case RDMA_CM_EVENT_ESTABLISHED:
 		verbs_conn_established(c, ev);
@@ -397,7 +391,7 @@ int verbs_start(struct fabric_conn *conn, const void *private_data,
 		verbs_conn_fail(c, err);
 		return err;
 	}
-	c->started = true;
+	c->end.started = true;
 	if (c->passive)
 		set_rnr_timer(c);
 	return 0;

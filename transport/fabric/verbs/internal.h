@@ -116,6 +116,9 @@ struct verbs_event {
 /* An id's context points to this part of a listener or a connection. */
 struct verbs_end {
 	void (*event)(struct verbs_end *end, const struct verbs_event *ev);
+	/* A connection: accepted, or asked; its id stays on its loop from then
+	 * on.  Events before that are dropped. */
+	bool started;
 };
 
 /*
@@ -187,7 +190,6 @@ struct verbs_conn {
 	struct verbs_posts	posts;
 
 	/* The loop's thread only. */
-	bool			started;	/* accepted, or asked */
 	bool			live;		/* established */
 	bool			over;		/* closed() was called */
 	bool			abandoned;	/* its task frees it */

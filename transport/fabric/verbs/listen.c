@@ -213,6 +213,7 @@ int verbs_listen(void *provider, const struct sockaddr *addr,
 		return -ENOMEM;
 	l->provider = provider;
 	l->end.event = listener_event;
+	l->end.started = true;
 	l->retry.fire = verbs_listen_try_again;
 	l->l.ops = l->provider->ops;
 	l->l.loop = loop;

@@ -332,6 +332,7 @@ void fake_plug(unsigned slot)
 	struct fake_device *d = &fake_devices[nplugged++];
 
 	FAKE_CHECK(nplugged <= FAKE_DEVICES);
+	fake_lock();
 	*d = (struct fake_device){ 0 };
 	snprintf(d->device.name, sizeof(d->device.name), "fake%u", slot);
 	d->device.transport_type = fake.transport;
@@ -344,7 +345,6 @@ void fake_plug(unsigned slot)
 	d->context.ops.post_recv = post_recv;
 	d->context.ops.alloc_mw = fake_alloc_mw;
 	d->context.ops.dealloc_mw = fake_dealloc_mw;
-	fake_lock();
 	slots[slot] = d;
 	fake_unlock();
 }

@@ -277,14 +277,19 @@ int rdma_migrate_id(struct rdma_cm_id *rid, struct rdma_event_channel *channel)
 
 int rdma_bind_addr(struct rdma_cm_id *id, struct sockaddr *addr)
 {
-	void (*before)(void) = fake.before_bind;
+	void (*before)(void);
+	bool no_port;
 
+	fake_lock();
+	no_port = fake.no_port;
+	before = fake.before_bind;
 	fake.before_bind = NULL;
+	fake_unlock();
 	if (before)
 		before();
 	if (fake_fails())
 		return -1;
-	if (fake.no_port) {
+	if (no_port) {
 		errno = ENODEV;
 		return -1;
 	}

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "lib/stats.h"
@@ -349,5 +350,139 @@ TEST(an_event_of_a_connection_that_moves_to_another_poller_is_dropped)
 	fake.after_ack = wait_until_free;
 	fake_event(fake.id, RDMA_CM_EVENT_DISCONNECTED, 0);
 	loop_call(conn_loop, set_up_and_reject, NULL);
+	end();
+}
+
+/* ---- devices go and come at any time */
+
+/* A peer of many, whose connection ends in its own way. */
+struct guest {
+	struct fabric_conn	*fc;
+	struct fabric_mr	*mr[2];
+	struct loop_task	task;
+	unsigned		fate;	/* which way */
+};
+
+/* Of the test, and of the listener's loop. */
+static unsigned chance, fates;
+static unsigned asked_for;
+static atomic_int guests;
+
+static void guest_leaves(struct guest *g)
+{
+	for (unsigned i = 0; i < ARRAY_SIZE(g->mr); i++)
+		if (g->mr[i])
+			fabric_mr_destroy(g->mr[i]);
+	free(g);
+	atomic_fetch_sub(&guests, 1);
+}
+
+static void guest_established(struct fabric_conn *fc)
+{
+}
+
+static void guest_closed(struct fabric_conn *fc, int err)
+{
+	struct guest *g = fc->upper;
+
+	/* Registrations of a connection may outlive it. */
+	if (g->fate & 1) {
+		fabric_free(fc);
+		guest_leaves(g);
+	} else {
+		guest_leaves(g);
+		fabric_free(fc);
+	}
+}
+
+static void guest_comes(struct loop_task *t)
+{
+	static uint8_t memory[64];
+	static const struct fabric_queues q = { .send_wr = 4, .recv_wr = 4,
+						.send_sge = 1 };
+	struct guest *g = container_of(t, struct guest, task);
+	struct fabric_conn *fc = g->fc;
+
+	fc->established = guest_established;
+	fc->closed = guest_closed;
+	fabric_mr_create(fc->dev, memory, sizeof(memory), FABRIC_LOCAL,
+			 &g->mr[0]);
+	if ((g->fate & 2 && fabric_isolate(fc)) ||
+	    fabric_setup(fc, conn_loop, &q)) {
+		fabric_reject(fc);
+		guest_leaves(g);
+		return;
+	}
+	fabric_mr_create_for(fc, memory, sizeof(memory), FABRIC_READ_SINK,
+			     &g->mr[1]);
+	if (fabric_start(fc, NULL, 0, 1) == 0 && g->fate & 4)
+		fabric_close(fc);
+}
+
+static void on_guest(struct fabric_listener *l, struct fabric_conn *fc)
+{
+	struct guest *g = calloc(1, sizeof(*g));
+
+	g->fc = fc;
+	g->fate = (unsigned)rand_r(&fates);
+	fc->upper = g;
+	atomic_fetch_add(&guests, 1);
+	loop_post(conn_loop, &g->task, guest_comes);
+}
+
+/* One step; @there: which devices are. */
+static void anything(bool there[2])
+{
+	unsigned what = (unsigned)rand_r(&chance), slot = what >> 4 & 1;
+
+	switch (what & 7) {
+	case 0:
+		if (there[slot])
+			fake_unplug(slot, what & 32);
+		else
+			fake_plug(slot);
+		there[slot] = !there[slot];
+		break;
+	case 1:
+		rdma_free_devices(rdma_get_devices(NULL));
+		break;
+	case 2:
+		pthread_mutex_lock(&fake.lock);
+		fake.no_port = !fake.no_port;
+		pthread_mutex_unlock(&fake.lock);
+		break;
+	case 3:
+	case 4:
+		settle();
+		break;
+	default:
+		fake.slot = slot;
+		fake.use6 = what & 64;
+		fake_request("", 0, 4, 4);
+		asked_for++;
+		break;
+	}
+}
+
+TEST_LOOP(devices_may_go_and_come_at_any_time, 0, 20)
+{
+	struct sockaddr_in6 any = { .sin6_family = AF_INET6 };
+	bool there[2] = { true, true };
+
+	begin();
+	chance = fates = (unsigned)_i;
+	ck_assert_int_eq(fabric_listen(&fabric, (struct sockaddr *)&any, loop,
+				       on_guest, NULL, &listener), 0);
+	for (unsigned i = 0; i < 100; i++)
+		anything(there);
+	for (unsigned slot = 0; slot < 2; slot++)
+		if (there[slot])
+			fake_unplug(slot, _i & 1);
+	EVENTUALLY(stats_sum_by_name("verbs_requests") == asked_for);
+	settle();
+	EVENTUALLY(atomic_load(&guests) == 0);
+	EVENTUALLY(count(&fake.pds) == 0);
+	ck_assert_uint_eq(count(&fake.mrs), 0);
+	EVENTUALLY(fake_held() == 0);
 	end();
 }

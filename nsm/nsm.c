@@ -206,6 +206,7 @@ static struct nsm *make_nsm(const struct nsm_config *config)
 	set_default(&n->config.tell_ms, 15 * 60 * 1000);
 	set_default(&n->config.first_ms, 2 * 1000);
 	set_default(&n->config.retry_ms, 60 * 1000);
+	set_default(&n->config.statd_ms, 10 * 1000);
 	n->state_dir = strdup(config->state_dir);
 	pthread_mutex_init(&n->lock, NULL);
 	pthread_cond_init(&n->wake, NULL);

@@ -54,6 +54,9 @@ struct nsm_config {
 	/* Time for telling hosts, and the first and the longest time between
 	 * two attempts; 0: 15 minutes, 2 s, and 1 minute. */
 	uint32_t tell_ms, first_ms, retry_ms;
+	/* The time that a host waits for an rpc.statd that is busy, or is not
+	 * there; 0: 10 s. */
+	uint32_t statd_ms;
 };
 
 /*

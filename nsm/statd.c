@@ -31,7 +31,8 @@ STAT(nsm_user_false, "lock managers at rpcbind that are not this machine's");
 
 #define FIND_MS		1000
 #define MON_MS		10000
-#define BUSY_MS		100		/* until it is asked again */
+#define BUSY_MS		100		/* until it is asked again, */
+#define GONE_MS		500		/* ... if it was not there */
 
 /* rpc.statd runs as root, or as the user that its directory is of.  This
  * server's own user can do whatever the server can. */
@@ -207,16 +208,22 @@ static size_t encode_mon(struct nsm *n, const char *addr, const uint8_t *priv,
 	return xdr_out_len(&x);
 }
 
-/* rpc.statd has too many calls of ours: the waiter comes again.  False: that
- * took too long, or its caller has forgotten it. */
-static bool wait_on(struct nsm_waiter *w)
+/* True: rpc.statd is not there; perhaps it just restarts. */
+static bool statd_is_gone(int err)
+{
+	return err == -ECONNREFUSED || err == -ECONNRESET || err == -ENOENT;
+}
+
+/* rpc.statd has too many calls of ours, or is not there: the waiter comes again
+ * after @ms.  False: that took too long, or its caller has forgotten it. */
+static bool wait_on(struct nsm_waiter *w, uint32_t ms)
 {
 	struct nsm *n = w->nsm;
 	uint64_t now = clock_ms();
 	bool waits;
 
 	if (!w->until)
-		w->until = now + MON_MS;
+		w->until = now + n->config.statd_ms;
 	if (now >= w->until)
 		return false;
 	mutex_lock(&n->lock);
@@ -224,7 +231,7 @@ static bool wait_on(struct nsm_waiter *w)
 	if (waits) {
 		cds_list_del(&w->link);
 		cds_list_add_tail(&w->link, &n->waiters);
-		nsm_save_in(n, BUSY_MS);
+		nsm_save_in(n, ms);
 	}
 	mutex_unlock(&n->lock);
 	return waits;
@@ -263,7 +270,8 @@ static void mon_came(void *arg, int err, struct xdr_in *results)
 	struct nsm *n = w->nsm;
 	struct sm_stat_res res;
 
-	if (err == -EBUSY && wait_on(w))
+	if ((err == -EBUSY && wait_on(w, BUSY_MS)) ||
+	    (statd_is_gone(err) && wait_on(w, GONE_MS)))
 		return;
 	if (!err && !sm_get_stat_res(results, &res))
 		err = -EBADMSG;

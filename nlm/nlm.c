@@ -10,9 +10,10 @@
  * Replies of procedures that change something are remembered (RPC_PROC_CACHED).
  * Each would leave the same locks if it ran twice in a row; but a repeated LOCK
  * that runs after the UNLOCK behind it leaves a lock that nobody knows of, and
- * a late UNLOCK takes away a newer lock.  The asynchronous forms are not
- * remembered: their client sends again because it has not heard of the result,
- * which a remembered reply would not tell it.
+ * a late UNLOCK takes away a newer lock.  A copy of a call that comes over
+ * another transport is another call: no client sends one.  The asynchronous
+ * forms are not remembered: their client sends again because it has not heard
+ * of the result, which a remembered reply would not tell it.
  */
 #include "nlm/proc.h"
 

@@ -52,6 +52,8 @@ struct gss_mech {
 	 * service is not offered. */
 	uint32_t	 pseudo[GSS_SERVICES + 1];
 	uint32_t	 front;		/* <= GSS_FRONT_MAX, a multiple of 4 */
+	/* True if accept() can work; else @why says why not.  May wait. */
+	bool (*probe)(void *arg, char why[GSS_WHY_MAX]);
 	/*
 	 * Reads @a->token.  @arg is the mechanism's.  On a worker: may wait.
 	 * With GSS_COMPLETE @a->keys are the caller's, with CONTINUE_NEEDED

@@ -11,9 +11,9 @@ layers='lib
 wire lib
 transport lib wire
 vfs lib
-modules lib vfs
 exports lib wire vfs
 rpc lib wire transport
+modules lib wire vfs rpc
 nfs3 lib wire rpc vfs exports
 mountd lib wire rpc vfs exports
 rquota lib rpc vfs exports
@@ -183,7 +183,7 @@ options()
 {
 	# shellcheck disable=SC2086 # several words
 	there=$(sed -nE "s/$2/\\${4:-1}/p" $1 | sort -u)
-	told=$(grep -oE 'Fl -[a-z][a-z-]*' "$3" | sed 's/Fl -//' | sort -u)
+	told=$(grep -oE 'Fl -[a-z][a-z0-9-]*' "$3" | sed 's/Fl -//' | sort -u)
 	for o in $(printf '%s\n' "$there" "$told" | sort | uniq -u |
 			grep -vx -e help -e version -e print-config \
 			-e option); do
@@ -191,18 +191,18 @@ options()
 	done
 }
 rows=daemon/settings/option_row.c
-in_rows='(["A-Za-z-]+, ["A-Za-z-]+, )?"([a-z-]+)", ("[A-Z]*"|NULL),.*'
+in_rows='(["A-Za-z-]+, ["A-Za-z0-9-]+, )?"([a-z0-9-]+)", ("[A-Z]*"|NULL),.*'
 options "$rows" "^	\\{ $in_rows" doc/gannetd.8.in 2
 
 # gannet.conf(5) has every key in its section, and every range.
-in_rows='^	\{ "([a-z]+)", "([a-z-]+)",.*'
+in_rows='^	\{ "([a-z]+)", "([a-z0-9-]+)",.*'
 in_fabrics='^	+(\{ "([a-z-]+)", (true|false) \}|\.(port) = [0-9]+),$'
 keys=$(sed -nE "s/$in_rows/\\1 \\2/p" daemon/settings/option_row.c
 	for dir in transport/fabric/*/; do
 		sed -nE "s/$in_fabrics/$(basename "$dir") \\2\\4/p" "$dir"*.c
 	done)
 told=$(sed -nE -e 's/^\.Ss Section (.*)/[\1/p' \
-		-e 's/^\.It Cm ([a-z-]+) No = .*/\1/p' doc/gannet.conf.5.in |
+		-e 's/^\.It Cm ([a-z0-9-]+) No = .*/\1/p' doc/gannet.conf.5.in |
 	awk '/^\[/ { section = substr($0, 2); next } { print section, $0 }')
 for key in $(printf '%s\n' "$keys" "$told" | sort | uniq -u | tr ' ' .); do
 	fail "$key: not both in $rows and in gannet.conf(5)"

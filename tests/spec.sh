@@ -26,6 +26,7 @@ of() {
 docdir=$(of docdir)
 with=()
 [ ! -e modules/ceph/ceph.so ] || with+=(--with ceph)
+[ ! -e modules/krb5/krb5.so ] || with+=(--with krb5)
 [ ! -e fio-gannet.so ] ||
 	with+=(--with fio --define "fio_source $dir"
 		--define "fio_version 3.36")

@@ -24,6 +24,7 @@
 
 #include "daemon/confine/confine.h"
 #include "daemon/change/change.h"
+#include "daemon/serve/kerberos.h"
 #include "daemon/serve/serve.h"
 #include "daemon/settings/settings.h"
 #include "daemon/serve/server.h"
@@ -305,7 +306,8 @@ static void signals_to_wait_for(sigset_t *set)
 }
 
 static int serve_confined(const struct options *o,
-			  const struct backends *backends, int parent)
+			  const struct backends *backends,
+			  struct kerberos *krb5, int parent)
 {
 	struct server *s;
 	sigset_t set;
@@ -322,7 +324,7 @@ static int serve_confined(const struct options *o,
 	rcu_register_thread();
 	/* Without the log thread every thread writes its own lines. */
 	log_start();
-	err = server_start(o, backends, &s);
+	err = server_start(o, backends, krb5, &s);
 	if (err) {
 		log_stop();
 		return listen_kernel_has_port(err, o->port) ||
@@ -352,6 +354,7 @@ static int serve_confined(const struct options *o,
 
 static int run_daemon(const struct options *o, int parent)
 {
+	struct kerberos *krb5 = NULL;
 	struct backends *backends;
 	int status = EXIT_FAILURE;
 	sigset_t set;
@@ -369,8 +372,9 @@ static int run_daemon(const struct options *o, int parent)
 	/* Before the process is confined: a module can need more than serving
 	 * does for its own start, and no code is loaded later. */
 	backends = load_backends(o);
-	if (backends)
-		status = serve_confined(o, backends, parent);
+	if (backends && kerberos_load(o, &krb5) == 0)
+		status = serve_confined(o, backends, krb5, parent);
+	kerberos_destroy(krb5);
 	backends_destroy(backends);
 	return status;
 }
@@ -379,13 +383,16 @@ static int run_daemon(const struct options *o, int parent)
 static int run_check(const struct options *o)
 {
 	struct backends *backends = load_backends(o);
+	struct kerberos *krb5 = NULL;
 	int status = EXIT_FAILURE;
 
 	raise_limit(RLIMIT_NOFILE);
 	rcu_register_thread();
-	if (backends && confine(o->seccomp) == 0 &&
-	    exports_check(o, backends) == 0)
+	if (backends && kerberos_load(o, &krb5) == 0 &&
+	    confine(o->seccomp) == 0 &&
+	    exports_check(o, backends, krb5 != NULL) == 0)
 		status = EXIT_SUCCESS;
+	kerberos_destroy(krb5);
 	rcu_unregister_thread();
 	backends_destroy(backends);
 	return status;

@@ -97,6 +97,17 @@ const struct rpc_flavor *const rpc_flavors[] = {
 	&sys, &none, &gss, &tls, NULL
 };
 
+void rpc_flavors_with(const struct rpc_flavor *f,
+		      const struct rpc_flavor *out[RPC_FLAVORS_MAX])
+{
+	unsigned i = 0;
+
+	for (; rpc_flavors[i]; i++)
+		out[i] = rpc_flavors[i]->flavor == f->flavor ? f :
+			 rpc_flavors[i];
+	out[i] = NULL;
+}
+
 enum rpc_auth_stat rpc_auth_verify(const struct rpc_flavor *const *flavors,
 				   const struct rpc_header *h,
 				   struct rpc_call *call)

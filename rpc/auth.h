@@ -81,6 +81,11 @@ struct rpc_guard {
  * last. */
 extern const struct rpc_flavor *const rpc_flavors[];
 
+#define RPC_FLAVORS_MAX	8
+/* The same with @f in the place of the row for its flavor. */
+void rpc_flavors_with(const struct rpc_flavor *f,
+		      const struct rpc_flavor *out[RPC_FLAVORS_MAX]);
+
 /* Asks the flavor's row in @flavors.  Returns as its verify() does. */
 enum rpc_auth_stat rpc_auth_verify(const struct rpc_flavor *const *flavors,
 				   const struct rpc_header *h,

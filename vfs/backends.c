@@ -287,31 +287,51 @@ static int check_module(const struct vfs_ops *ops, const char *path,
 	return 0;
 }
 
-static int load_module(const char *path, const char *name,
-		       const struct vfs_ops **out, char **err)
+static int open_module(const char *path, const char *symbol, const void **out,
+		       char **err)
 {
 	void *module = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
-	const struct vfs_ops *ops;
-	int ret;
+	int ret = 0;
 
 	if (!module)
 		return fail_with(err, "%s", dlerror());
-	ops = dlsym(module, "gannet_backend");
-	if (!ops)
-		ret = fail_with(err, "%s has no gannet_backend", path);
-	else
-		ret = check_module(ops, path, name, err);
-	if (ret == 0)
-		*out = ops;
+	*out = dlsym(module, symbol);
+	if (!*out)
+		ret = fail_with(err, "%s has no %s", path, symbol);
 	dlclose(module);		/* stays, for RTLD_NODELETE */
+	return ret;
+}
+
+static int open_safely(const char *dir, const char *path, const char *symbol,
+		       const void **out, char **err)
+{
+	int ret = check_owner(dir, true, err);
+
+	if (ret == 0)
+		ret = check_owner(path, false, err);
+	return ret == 0 ? open_module(path, symbol, out, err) : ret;
+}
+
+int module_load(const char *dir, const char *name, const char *symbol,
+		const void **out, char **err)
+{
+	char *path;
+	int ret;
+
+	*err = NULL;
+	if (asprintf(&path, "%s/%s.so", dir, name) < 0)
+		return -ENOMEM;
+	ret = open_safely(dir, path, symbol, out, err);
+	free(path);
 	return ret;
 }
 
 int backends_load(struct backends *b, const char *dir, const char *name,
 		  char **err)
 {
-	const struct vfs_ops *ops = NULL;
 	size_t len = strlen(name);
+	const struct vfs_ops *ops;
+	const void *found = NULL;
 	char *path;
 	int ret;
 
@@ -325,11 +345,10 @@ int backends_load(struct backends *b, const char *dir, const char *name,
 				   name);
 	if (asprintf(&path, "%s/%s.so", dir, name) < 0)
 		return -ENOMEM;
-	ret = check_owner(dir, true, err);
+	ret = open_safely(dir, path, "gannet_backend", &found, err);
+	ops = found;
 	if (ret == 0)
-		ret = check_owner(path, false, err);
-	if (ret == 0)
-		ret = load_module(path, name, &ops, err);
+		ret = check_module(ops, path, name, err);
 	if (ret == 0)
 		ret = backends_add(b, ops);
 	free(path);

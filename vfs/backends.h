@@ -12,6 +12,9 @@ extern const struct vfs_ops posix_vfs_ops;
  * them.  0 or -ENOMEM.  One thread at a time; may block.
  */
 int posix_keep_out(const char *const *paths, size_t n);
+/* Has the thread act as the server, if it acts as a caller of such a tree.  Not
+ * on a poller. */
+void posix_act_as_server(void);
 /* Memory, empty at first and gone at exit.  vfs/mem/. */
 extern const struct vfs_ops mem_vfs_ops;
 
@@ -29,6 +32,10 @@ void backends_destroy(struct backends *b);
  */
 int  backends_load(struct backends *b, const char *dir, const char *name,
 		   char **err);
+/* The same for a module of another kind: sets *@out to what it has as
+ * @symbol. */
+int  module_load(const char *dir, const char *name, const char *symbol,
+		 const void **out, char **err);
 /* Adds a backend or a filter, and its tables with the others.  0, or
  * -ENOMEM.  As backends_load(). */
 int  backends_add(struct backends *b, const struct vfs_ops *ops);

@@ -160,7 +160,8 @@ int exports_try(const struct options *o, struct export_table *t, FILE *kept,
  * prints the others and ends the process.  0, or -errno after the reason was
  * logged.
  */
-int exports_check(const struct options *o, const struct backends *backends);
+int exports_check(const struct options *o, const struct backends *backends,
+		  bool krb5);
 
 /*
  * kept - the exports that gannetctl(8) was told to keep: an exports file in the

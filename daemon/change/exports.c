@@ -236,11 +236,12 @@ int exports_start(const struct options *o, struct export_table *t)
 	return err;
 }
 
-int exports_check(const struct options *o, const struct backends *backends)
+int exports_check(const struct options *o, const struct backends *backends,
+		  bool krb5)
 {
 	const struct export_config config = {
 		.backend = &posix_vfs_ops, .backends = backends,
-		.manage_gids = o->manage_gids, .check = true,
+		.manage_gids = o->manage_gids, .krb5 = krb5, .check = true,
 	};
 	struct export_table *t;
 	bool mounted = true;

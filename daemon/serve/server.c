@@ -17,6 +17,7 @@
 #include "daemon/watch/audit.h"
 #include "daemon/change/change.h"
 #include "daemon/watch/report.h"
+#include "daemon/serve/kerberos.h"
 #include "daemon/serve/serve.h"
 #include "daemon/serve/locks.h"
 #include "exports/export.h"
@@ -56,6 +57,7 @@ struct server {
 	const struct options	*o;		/* borrowed; of the start */
 	struct options		*now;		/* NULL: as at the start */
 	const struct backends	*backends;	/* borrowed */
+	struct kerberos		*krb5;		/* likewise; or NULL */
 	struct pool		*pool;
 	struct pollers		 pollers;
 	/* For RDMA devices, which refuse threads whose credentials change. */
@@ -311,13 +313,13 @@ static void tell_rpcbind(void *arg, bool on)
 
 static int start_rpc(struct server *s)
 {
-	const struct rpc_server_config config = {
+	struct rpc_server_config config = {
 		.nworkers = s->o->threads,
 		.drc_bytes = s->o->reply_memory,
 		.pool = s->pool,
 	};
 
-	return rpc_server_create(&config, &s->rpc);
+	return kerberos_serve(s->krb5, &config, &s->rpc);
 }
 
 static int make_programs(struct server *s)
@@ -349,6 +351,7 @@ static int start_programs(struct server *s)
 	const struct export_config exports = {
 		.backend = &posix_vfs_ops, .backends = s->backends,
 		.state_dir = s->o->state_dir, .manage_gids = s->o->manage_gids,
+		.krb5 = s->krb5 != NULL,
 		.attach = share_give, .release = share_return,
 		.arg = &s->shares,
 	};
@@ -447,7 +450,7 @@ static struct rpc_program *program_at(void *arg, unsigned i,
 }
 
 int server_start(const struct options *o, const struct backends *backends,
-		 struct server **out)
+		 struct kerberos *krb5, struct server **out)
 {
 	struct server *s = calloc(1, sizeof(*s));
 	int err = -ENOMEM;
@@ -456,6 +459,7 @@ int server_start(const struct options *o, const struct backends *backends,
 		goto fail;
 	s->o = o;
 	s->backends = backends;
+	s->krb5 = krb5;
 	s->state_lock = -1;
 	err = shares_init(&s->shares, o->threads);
 	s->clients = xprt_clients_create(0, 0);
@@ -551,7 +555,7 @@ void server_stop(struct server *s)
 	if (s->names)
 		work_class_destroy(s->names);
 	if (s->rpc)
-		rpc_server_destroy(s->rpc);
+		kerberos_end(s->krb5, s->rpc);
 	xprt_clients_destroy(s->clients);
 	pollers_stop(&s->device_pollers);
 	pollers_stop(&s->pollers);

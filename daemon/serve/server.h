@@ -11,15 +11,16 @@
 #include "daemon/settings/settings.h"
 #include "vfs/backends.h"
 
+struct kerberos;
 struct server;
 
 /*
- * Makes everything and listens.  @o and @backends are borrowed while the server
- * lives.
+ * Makes everything and listens.  @o, @backends and @krb5 are borrowed while the
+ * server lives.
  * 0, or -errno after the reason was logged.
  */
 int server_start(const struct options *o, const struct backends *backends,
-		 struct server **out);
+		 struct kerberos *krb5, struct server **out);
 
 /* Logs each listener's address, then "ready"; see gannetd(8). */
 void server_print_ready(const struct server *s, FILE *out);

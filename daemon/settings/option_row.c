@@ -40,6 +40,12 @@ static const char *check_backend_dir(const char *value)
 	return strchr(value, '$') ? "expected a path without '$'" : NULL;
 }
 
+static const char *check_keytab(const char *value)
+{
+	return *value == '/' || strcmp(value, "off") == 0 ? NULL :
+	       "expected off, or an absolute path";
+}
+
 bool options_address(const char *text, struct sockaddr_storage *out)
 {
 	struct sockaddr_in sin = { .sin_family = AF_INET };
@@ -228,6 +234,11 @@ static const struct option_row rows[] = {
 	  LOCALSTATEDIR "/lib/gannet; else $XDG_STATE_HOME/gannet\n"
 	  "or ~/.local/state/gannet)",
 	  TEXT(state_dir, check_state_dir) },
+	{ "server", "krb5-keytab", "krb5-keytab", "FILE",
+	  "serve Kerberos with the keys in FILE; off; without\n"
+	  "this: those in /etc/krb5.keytab, if it is there and\n"
+	  "gannet-krb5 is installed",
+	  TEXT(krb5_keytab, check_keytab) },
 	{ "server", "seccomp", "seccomp", "WHAT",
 	  "on a system call that serving does not need: kill (the\n"
 	  "default) ends the server, log makes the kernel log it,\n"

@@ -64,6 +64,8 @@ int own_files_keep(const struct options *o)
 		memcpy(drop_ins + len, ".d", sizeof(".d"));
 		own_list_add(&l, drop_ins);
 	}
+	own_list_add(&l, o->krb5_keytab && *o->krb5_keytab == '/' ?
+		     o->krb5_keytab : NULL);
 	own_list_add(&l, o->backends->n ? o->backend_dir : NULL);
 	own_list_add_all(&l, o->exports_files);
 	if (o->exports_files->n == 0 && o->exports->n == 0) {

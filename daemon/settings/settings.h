@@ -59,6 +59,7 @@ struct options {
 	size_t		  memory;	/* bytes of payload buffers */
 	unsigned	  rdma_credits;	/* most of an RDMA connection */
 	size_t		  rdma_memory;	/* bytes of RDMA connections */
+	const char	 *krb5_keytab;	/* "off"; NULL: the system's, if any */
 	unsigned	  seccomp;	/* enum confine_calls */
 	size_t		  reply_memory;	/* bytes of remembered replies */
 	const char	 *config;	/* file; NULL: the system's, if any */

@@ -34,7 +34,8 @@ static void setup(enum door door)
 	};
 	struct harness_config hc = {
 		.exports = "/mem 127.0.0.1(rw,insecure,no_root_squash,"
-			   "sec=krb5p:krb5i:krb5:sys)\n",
+			   "sec=krb5p:krb5i:krb5)\n",
+		.krb5 = true,
 		.flavors = flavors,
 	};
 

@@ -3,9 +3,11 @@
 #include "tests/krb5/kdc.h"
 
 #include <dlfcn.h>
+#include <signal.h>
 #include <stdio.h>
 
 #include "rpc/gss.h"
+#include "tests/server/daemon_run.h"
 #include "tests/server/gss_client.h"
 #include "tests/unit/runner.h"
 #include "wire/nfs3.h"
@@ -46,7 +48,8 @@ static void setup(const char *enctype, enum door door)
 	struct rpc_gss_config config = { .arg = keytab };
 	struct harness_config hc = {
 		.exports = "/mem 127.0.0.1(rw,insecure,no_root_squash,"
-			   "sec=krb5p:krb5i:krb5:sys)\n",
+			   "sec=krb5p:krb5i:krb5)\n",
+		.krb5 = true,
 		.flavors = flavors,
 	};
 
@@ -247,6 +250,74 @@ TEST(tickets_for_other_services_are_refused)
 	login("alice");
 	logout();
 	teardown();
+}
+
+/* ---- the whole server */
+
+static struct daemon_run run;
+
+static void start_daemon(void)
+{
+	static char export[160];
+	static const char *const args[] = { "--export", export, NULL };
+	char cwd[160];
+
+	start_kdc(enctypes[1]);
+	ck_assert_ptr_nonnull(getcwd(cwd, sizeof(cwd)));
+	daemon_prepare(&run);
+	snprintf(export, sizeof(export), "%s 127.0.0.1(ro,insecure,sec=krb5p)",
+		 run.dir);
+	snprintf(run.settings, sizeof(run.settings), "[exports]\n"
+		 "backend-dir = %s/modules/krb5\n[server]\n"
+		 "krb5-keytab = %s/server.keytab\n", cwd, kdc.dir);
+	ck_assert(daemon_start(&run, args));
+	ck_assert(daemon_logged(&run, "Kerberos: serving with the keys"));
+	memset(&c, 0, sizeof(c));
+	c.fd = daemon_connect(run.tcp_port);
+	gss_client_open(&g, &c, &kdc_mech);
+}
+
+static void end_daemon(void)
+{
+	close(c.fd);
+	daemon_end(&run, SIGTERM);
+	ck_assert_int_eq(run.status, 0);
+	daemon_clean(&run);
+	kdc_stop(&kdc);
+}
+
+static uint32_t fsstat(const struct nfs3_fh *fh)
+{
+	begin(NFSPROC3_FSSTAT, fh);
+	return gss_client_send(&g);
+}
+
+/* Behind its filter of system calls, and with its flavors. */
+TEST(gannetd_serves_an_export_by_its_flavor)
+{
+	struct nfs3_fh fh;
+	uint32_t n;
+
+	start_daemon();
+	login("alice");
+	g.service = GSS_PRIVACY;
+	gss_client_begin(&g, 100005, 3, 1);
+	xdr_put_string(&g.args, run.dir);
+	ck_assert_uint_eq(gss_client_send(&g), RPC_SUCCESS);
+	ck_assert_uint_eq(xdr_get_u32(&g.res), 0);
+	fh = harness_get_fh(&g.res);
+	n = xdr_get_u32(&g.res);
+	ck_assert_uint_eq(n, 1);
+	ck_assert_uint_eq(xdr_get_u32(&g.res), RPC_AUTH_KRB5P);
+	ck_assert_uint_eq(fsstat(&fh), RPC_SUCCESS);
+	ck_assert_uint_eq(xdr_get_u32(&g.res), NFS3_OK);
+	g.service = GSS_INTEGRITY;
+	ck_assert_uint_eq(fsstat(&fh), CALLER_DENIED + RPC_AUTH_TOOWEAK);
+	logout();
+	ck_assert_uint_ne(init("alice", "host@localhost"), GSS_COMPLETE);
+	logout();
+	ck_assert(daemon_logged(&run, "no context of RPCSEC_GSS: Kerberos"));
+	end_daemon();
 }
 
 /* ---- the mechanism alone */

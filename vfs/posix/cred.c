@@ -149,6 +149,11 @@ struct posix_who posix_cred_now(void)
 	       (struct posix_who){ .gids_id = UINT64_MAX };
 }
 
+void posix_act_as_server(void)
+{
+	posix_cred_server(NULL);
+}
+
 int posix_begin_remote(const struct posix_fs *fs, const struct vfs_op *op)
 {
 	if (op->nonblock)

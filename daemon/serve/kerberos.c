@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* kerberos - RPCSEC_GSS by the module krb5. */
+#include "daemon/serve/kerberos.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "lib/log.h"
+#include "vfs/backends.h"
+
+#define SYSTEM_KEYTAB	"/etc/krb5.keytab"
+
+struct kerberos {
+	const struct gss_mech *module;	/* stays loaded */
+	struct gss_mech	 mech;		/* what the server has of it */
+	char		*keytab;	/* "FILE:/..." */
+	struct rpc_gss	*gss;
+	const struct rpc_flavor *flavors[RPC_FLAVORS_MAX];
+};
+
+/* On a worker, which may act as a caller; the keytab is the server's. */
+static void accept_as_server(void *arg, struct gss_accept *a)
+{
+	struct kerberos *k = arg;
+
+	posix_act_as_server();
+	k->module->accept(k->keytab, a);
+}
+
+/* Without a setting, there is Kerberos if both the module and the system's
+ * keytab are there. */
+static bool wants_kerberos(const struct options *o)
+{
+	char path[4096];
+
+	if (o->krb5_keytab)
+		return strcmp(o->krb5_keytab, "off") != 0;
+	if (snprintf(path, sizeof(path), "%s/krb5.so", o->backend_dir) >=
+	    (int)sizeof(path))
+		return false;
+	return access(path, F_OK) == 0 && access(SYSTEM_KEYTAB, F_OK) == 0;
+}
+
+static int load_mechanism(const struct options *o, struct kerberos *k)
+{
+	const void *found = NULL;
+	char *why = NULL;
+	int err = module_load(o->backend_dir, "krb5", "gannet_mechanism",
+			      &found, &why);
+
+	k->module = found;
+	if (err == 0 && k->module->version != GSS_MECH_VERSION)
+		err = -EINVAL;
+	if (err)
+		log_err("krb5-keytab: can't load the module krb5, of the "
+			"package gannet-krb5: %s", why ? why :
+			"it is for another gannetd");
+	free(why);
+	return err;
+}
+
+static int start_flavor(struct kerberos *k)
+{
+	const struct rpc_gss_config config = { .mech = &k->mech, .arg = k };
+	int err;
+
+	k->mech = *k->module;
+	k->mech.accept = accept_as_server;
+	err = rpc_gss_create(&config, &k->gss);
+	if (!err)
+		rpc_flavors_with(rpc_gss_flavor(k->gss), k->flavors);
+	return err;
+}
+
+int kerberos_load(const struct options *o, struct kerberos **out)
+{
+	struct kerberos *k;
+	int err = -ENOMEM;
+
+	*out = NULL;
+	if (!wants_kerberos(o))
+		return 0;
+	k = calloc(1, sizeof(*k));
+	if (!k || asprintf(&k->keytab, "FILE:%s", o->krb5_keytab ?
+			   o->krb5_keytab : SYSTEM_KEYTAB) < 0)
+		goto fail;
+	err = load_mechanism(o, k);
+	if (!err)
+		err = start_flavor(k);
+	if (err)
+		goto fail;
+	*out = k;
+	return 0;
+
+fail:
+	kerberos_destroy(k);
+	return err;
+}
+
+int kerberos_serve(struct kerberos *k, struct rpc_server_config *config,
+		   struct rpc_server **out)
+{
+	char why[GSS_WHY_MAX];
+	int err;
+
+	if (!k)
+		return rpc_server_create(config, out);
+	config->flavors = k->flavors;
+	err = rpc_server_create(config, out);
+	if (err)
+		return err;
+	if (k->module->probe(k->keytab, why))
+		log_info("Kerberos: serving with the keys in %s", k->keytab);
+	else
+		log_warn("%s: sec=krb5, krb5i and krb5p do not work until that "
+			 "is mended", why);
+	return rpc_gss_start(k->gss, *out);
+}
+
+void kerberos_end(struct kerberos *k, struct rpc_server *server)
+{
+	if (k)
+		rpc_gss_stop(k->gss);
+	rpc_server_destroy(server);
+}
+
+void kerberos_destroy(struct kerberos *k)
+{
+	if (!k)
+		return;
+	rpc_gss_destroy(k->gss);
+	free(k->keytab);
+	free(k);
+}

@@ -192,6 +192,9 @@ struct export_peer {
 	enum export_need need;
 };
 
+/* "krb5p", as exports(5) has it: a literal; NULL: it is no flavor of
+ * exports(5). */
+const char *export_flavor_name(enum rpc_auth_flavor flavor);
 /* Sets @out to the flavors that @opts has, as MNT lists them (RFC 2623 section
  * 2.7).  Returns how many there are. */
 unsigned export_flavors(const struct export_opts *opts,

@@ -36,13 +36,12 @@ static const struct {
 	{ "krb5p", RPC_AUTH_KRB5P },
 };
 
-static const char *flavor_name(enum rpc_auth_flavor flavor)
+const char *export_flavor_name(enum rpc_auth_flavor flavor)
 {
-	unsigned i = 0;
-
-	while (words[i].flavor != flavor)
-		i++;
-	return words[i].word;
+	for (unsigned i = 0; i < ARRAY_SIZE(words); i++)
+		if (words[i].flavor == flavor)
+			return words[i].word;
+	return NULL;
 }
 
 static uint8_t rights_of(const struct export_opts *o)
@@ -172,7 +171,7 @@ static void list_names(const struct export_sec *s, bool all,
 			continue;
 		if (*text)
 			strcat(text, ":");
-		strcat(text, flavor_name(s->flavor[i]));
+		strcat(text, export_flavor_name(s->flavor[i]));
 	}
 }
 
@@ -215,7 +214,7 @@ const char *sec_rule(const struct export_opts *opts, unsigned i,
 		return NULL;
 	*out = *opts;
 	set_rights(out, opts->sec.rights[i]);
-	return flavor_name(opts->sec.flavor[i]);
+	return export_flavor_name(opts->sec.flavor[i]);
 }
 
 unsigned export_flavors(const struct export_opts *opts,

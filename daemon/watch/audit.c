@@ -205,7 +205,10 @@ static void fill_record(struct audit_record *r, const struct rpc_audit_event *e)
 	r->host = xprt_addr_host(rpc_call_peer(call));
 	r->port = xprt_addr_port(&x->peer);
 	r->xid = call->xid;
-	r->has_user = call->cred.flavor != RPC_AUTH_NONE;
+	r->sec = export_flavor_name(call->cred.flavor);
+	/* A name of Kerberos may have no user. */
+	r->has_user = call->cred.flavor == RPC_AUTH_SYS ||
+		      call->cred.uid != UINT32_MAX;
 	r->uid = call->cred.uid;
 	r->gid = call->cred.gid;
 	r->has_actor = e->cred != NULL;

@@ -126,6 +126,8 @@ static void put_caller(json_t *line, const struct audit_record *r)
 		put_integer(line, "port", true, r->port);
 		json_object_set_new(line, "transport", json_string(r->via));
 		put_integer(line, "xid", true, r->xid);
+		if (r->sec)
+			json_object_set_new(line, "sec", json_string(r->sec));
 	}
 	put_integer(line, "uid", r->has_user, r->uid);
 	put_integer(line, "gid", r->has_user, r->gid);

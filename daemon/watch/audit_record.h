@@ -21,7 +21,7 @@ struct audit_record {
 	struct in6_addr	 host;		/* IPv4 as ::ffff:a.b.c.d */
 	uint16_t	 port;
 	uint16_t	 len[AUDIT_TEXTS];	/* or AUDIT_NO_TEXT */
-	bool		 has_user;	/* the call claims uid and gid */
+	bool		 has_user;	/* the call has uid and gid */
 	bool		 has_actor;	/* it acted as as_uid and as_gid */
 	uint32_t	 xid;
 	uint32_t	 uid, gid, as_uid, as_gid;
@@ -30,6 +30,7 @@ struct audit_record {
 					 * and @via NULL */
 	/* Literals. */
 	const char	*via;
+	const char	*sec;		/* "krb5", or NULL */
 	const char	*proc;
 	const char	*status;
 	uint8_t		 text[];	/* one behind the other */

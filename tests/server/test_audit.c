@@ -143,8 +143,8 @@ static const char *caller(const char *via, const char *proc)
 	static char text[400];
 
 	snprintf(text, sizeof(text), "{\"client\":\"127.0.0.1\","
-		 "\"transport\":\"%s\",\"uid\":%u,\"gid\":%u,\"as_uid\":%u,"
-		 "\"as_gid\":%u,\"proc\":\"%s\",\"export\":\"%s\"", via,
+		 "\"transport\":\"%s\",\"sec\":\"sys\",\"uid\":%u,"
+		 "\"gid\":%u,\"as_uid\":%u,\"as_gid\":%u,\"proc\":\"%s\",\"export\":\"%s\"", via,
 		 geteuid(), getegid(), geteuid(), getegid(), proc, dir);
 	return text;
 }

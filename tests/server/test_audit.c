@@ -144,7 +144,8 @@ static const char *caller(const char *via, const char *proc)
 
 	snprintf(text, sizeof(text), "{\"client\":\"127.0.0.1\","
 		 "\"transport\":\"%s\",\"sec\":\"sys\",\"uid\":%u,"
-		 "\"gid\":%u,\"as_uid\":%u,\"as_gid\":%u,\"proc\":\"%s\",\"export\":\"%s\"", via,
+		 "\"gid\":%u,\"as_uid\":%u,\"as_gid\":%u,"
+		 "\"proc\":\"%s\",\"export\":\"%s\"", via,
 		 geteuid(), getegid(), geteuid(), getegid(), proc, dir);
 	return text;
 }

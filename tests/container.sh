@@ -120,6 +120,9 @@ writes_and_reads()
 	done
 }
 
+# The health check of gannet.container.
+is_healthy() { inside gannetctl --socket=/run/gannet/control status; }
+
 ends()
 {
 	pod stop -t 60 gannet &&
@@ -145,6 +148,7 @@ check "it has less than 60 MB" is_small
 check "it runs as a user without privileges" start &&
 	check "what is written comes back, by both transports" \
 		writes_and_reads &&
+	check "gannetctl asks it" is_healthy &&
 	check "it ends well" ends
 if [ -x "$generator" ]; then
 	check "Quadlet takes gannet.container" quadlet

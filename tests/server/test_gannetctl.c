@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* gannetctl(8) and the socket that it asks. */
 #include <jansson.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -269,6 +271,53 @@ TEST(whom_the_socket_does_not_let_in_is_told_who_may_ask)
 	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
 	ck_assert(WIFEXITED(status));
 	ck_assert_msg(WEXITSTATUS(status) % 77 == 0, "it is let in");
+	ends();
+}
+
+/* This machine's groups, in a name space of the test's: 4242 is gannet. */
+static bool have_group(void)
+{
+	char groups[96];
+	FILE *f;
+
+	snprintf(groups, sizeof(groups), "%s/groups", d.dir);
+	f = fopen(groups, "we");
+	ck_assert_ptr_nonnull(f);
+	fputs("root:x:0:\ngannet:x:4242:\n", f);
+	fclose(f);
+	return unshare(CLONE_NEWNS) == 0 &&
+	       mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
+	       mount(groups, "/etc/group", NULL, MS_BIND, NULL) == 0;
+}
+
+static void check_socket(uid_t uid, gid_t gid, mode_t mode)
+{
+	struct stat st;
+
+	ck_assert_int_eq(stat(path, &st), 0);
+	ck_assert_uint_eq(st.st_uid, uid);
+	ck_assert_uint_eq(st.st_gid, gid);
+	ck_assert_uint_eq(st.st_mode & 07777, mode);
+	ck_assert_int_eq(gannetctl("status"), 0);
+}
+
+TEST(the_group_of_gannetctl_gets_the_socket)
+{
+	if (!have_group())
+		return;
+	starts();
+	check_socket(0, 4242, 0660);
+	ends();
+}
+
+TEST(a_user_who_is_not_in_the_group_keeps_the_socket)
+{
+	if (!have_group())
+		return;
+	d.uid = 65534;
+	ck_assert_int_eq(chmod(d.dir, 0777), 0);
+	starts();
+	check_socket(65534, 65534, 0600);
 	ends();
 }
 

@@ -52,7 +52,7 @@ diff <(echo "$commands") <(completion '' | tr ' ' '\n' | sort) || status=1
 completes ex exports
 completes -q ce certify
 completes ls --ver '--verbose --verify --version'
-completes bench --no --no-private
+completes bench --no-p --no-private
 completes bench randr randread
 completes bench mi mixed
 completes find --type '' 'f d l b c s p'

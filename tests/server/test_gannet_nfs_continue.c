@@ -334,6 +334,33 @@ TEST_LOOP(a_complete_copy_with_other_bytes_is_found_by_checksum, 0, 2)
 	stop();
 }
 
+/* The same command again goes into the copy that the first one has made, unless
+ * it has -T. */
+TEST_LOOP(the_same_command_continues_a_copy_with_its_own_name, 0, 2)
+{
+	char from[600], to[600], copy[600];
+
+	start(WAY_TCP);
+	make_tree(path(_i ? export : d.dir, "t"));
+	snprintf(from, sizeof(from), "%s", _i ? url("t") : path(d.dir, "t"));
+	snprintf(to, sizeof(to), "%s", _i ? path(d.dir, "u") : url("u"));
+	snprintf(copy, sizeof(copy), "%s/u", _i ? d.dir : export);
+	ck_assert(kill_after(from, to, copy, 300000));
+	ck_assert_msg(TOOL("cp", "-rT", "--continue", from, to) == 0, "%s",
+		      err);
+	ck_assert_str_eq(err, "");
+	for (unsigned i = 0; i < FILES; i++)
+		same(file_of(path(_i ? export : d.dir, "t"), i),
+		     file_of(copy, i));
+	ck_assert_int_ne(access(path(copy, "t"), F_OK), 0);
+	/* Without it the user is told, once. */
+	ck_assert_int_eq(TOOL("cp", "-r", "--continue", from, to), 0);
+	ck_assert_msg(strstr(err, " has no t to continue"), "%s", err);
+	ck_assert_int_eq(TOOL("cp", "-r", "--continue", from, to), 0);
+	ck_assert_str_eq(err, "");
+	stop();
+}
+
 TEST(a_directory_of_a_copy_that_was_killed_has_its_mode)
 {
 	struct stat there, here;

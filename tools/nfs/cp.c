@@ -21,6 +21,10 @@ int tool_cp(int n, char *const args[], const struct tool_options *given)
 	int err, worst = TOOL_OK;
 
 	o.all = true;
+	if (o.as && n > 1) {
+		fputs("gannet-nfs: cp -T: one source has one copy\n", stderr);
+		return TOOL_USAGE;
+	}
 	o.into = n > 1;
 	for (int i = 0; i < n; i++)
 		if (!goes_one_way(args[i], to))

@@ -23,6 +23,11 @@ int cp_put(int n, char *const from[], const char *url,
 /* These are said about a source, and about its copy. */
 extern const char cp_changed[], cp_differs[], cp_again[];
 
+/* Tells a user of --continue that there is no earlier copy of a directory below
+ * @into; it can be @into itself. */
+void cp_nothing_to_continue(const struct tool_options *o, const char *name,
+			    const char *into);
+
 /* True if what is below the copied directory and has this name stays. */
 bool cp_is_excluded(const struct tool_options *o, const char *name);
 

@@ -83,6 +83,19 @@ void cp_aside_name(const struct cp_file *s, const char *name,
 		 hash_bytes(words, sizeof(words)));
 }
 
+void cp_nothing_to_continue(const struct tool_options *o, const char *name,
+			    const char *into)
+{
+	if (o->quiet || !o->resume)
+		return;
+	fputs("gannet-nfs: ", stderr);
+	tool_put_name(stderr, into);
+	fputs(" has no ", stderr);
+	tool_put_name(stderr, name);
+	fputs(" to continue, and gets one (if it is the earlier copy itself, "
+	      "it goes on with -T)\n", stderr);
+}
+
 bool cp_is_excluded(const struct tool_options *o, const char *name)
 {
 	for (size_t i = 0; i < EXCLUDES_MAX && o->exclude[i]; i++)

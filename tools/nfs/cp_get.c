@@ -429,7 +429,8 @@ static int open_target(struct fetch *f, const char *to,
 	char *slash;
 	size_t len;
 
-	f->name = name;
+	/* As a directory's own name this leads to it. */
+	f->name = f->w.t->o->as ? "." : name;
 	f->into = open(to, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (f->into >= 0)
 		return TOOL_OK;
@@ -493,6 +494,10 @@ int cp_get(const char *url, const char *to, const struct tool_options *o)
 		slash = "/export";
 	if (err == TOOL_OK)
 		err = open_target(&f, to, path, slash + 1);
+	if (err == TOOL_OK && f.name == slash + 1 &&
+	    obj.attr.attr.type == VFS_DIR &&
+	    faccessat(f.into, f.name, F_OK, AT_SYMLINK_NOFOLLOW) < 0)
+		cp_nothing_to_continue(o, f.name, to);
 	if (err == TOOL_OK) {
 		progress_begin(&t, url, sum_there(&t, &obj));
 		err = fetch_tree(&f, &obj);

@@ -38,8 +38,9 @@ struct sent_dir {
 /* Where a copy goes: its directory on the server, and its name there. */
 struct place {
 	const struct nfs3_fh *dir;
-	const char	     *name;
+	const char	     *name;	/* NULL: the directory is the copy */
 	struct sent_dir	     *up;	/* the source's directory, or NULL */
+	bool		      into;	/* the URL names the directory */
 };
 
 /* A file or link. */
@@ -81,9 +82,10 @@ static int name_file(struct tool *t, const struct here *h,
 
 /* The directory of this name on the server, which may be there. */
 static int make_there(struct tool *t, const struct here *h,
-		      const struct nfs3_fh *dir, const char *name,
-		      struct tool_object *made)
+		      const struct place *to, struct tool_object *made)
 {
+	const struct nfs3_fh *dir = to->dir;
+	const char *name = to->name;
 	struct nfsc_op op;
 	struct stat st;
 	int err;
@@ -98,6 +100,8 @@ static int make_there(struct tool *t, const struct here *h,
 	if (tool_make_dir(t, dir, name, (st.st_mode & 0777) | 0700, &op) < 0 ||
 	    (op.status != 0 && op.status != NFS_EXIST))
 		return here_complain(h, op.err, op.status);
+	if (op.status == 0 && to->into)
+		cp_nothing_to_continue(t->o, name, t->text);
 	err = tool_lookup(t, dir, name, made);
 	if (err == TOOL_OK && made->fh.len == 0)
 		return here_complain(h, 0, NFS_NOENT);
@@ -175,8 +179,8 @@ static int send_children(struct tool *t, struct sent_dir *dir)
 				       (uint32_t)strlen(e->d_name)) ||
 		    cp_is_excluded(t->o, e->d_name))
 			continue;
-		err = send_one(t, &below, &(struct place){ &dir->fh, e->d_name,
-							   dir });
+		err = send_one(t, &below, &(struct place){
+			.dir = &dir->fh, .name = e->d_name, .up = dir });
 		worst = err > worst ? err : worst;
 	}
 	return errno && worst == TOOL_OK ?
@@ -229,7 +233,10 @@ static int send_dir(struct tool *t, const struct here *h,
 	err = open_sent(h, to->up, &dir);
 	if (err < 0)
 		return here_complain(h, err, 0);
-	err = make_there(t, h, to->dir, to->name, &made);
+	if (to->name)
+		err = make_there(t, h, to, &made);
+	else
+		made.fh = *to->dir;
 	if (err == TOOL_OK) {
 		dir->fh = made.fh;
 		err = send_children(t, dir);
@@ -267,6 +274,20 @@ static bool is_repeated(void **names, const char *name)
 	return repeated;
 }
 
+/* The directory that the URL names is, or gets, the copy: it can be an export's
+ * root, which has no name. */
+static int send_as(struct tool *t, const struct here *h,
+		   const struct tool_object *at)
+{
+	struct stat st;
+
+	if (stat(h->name, &st) < 0)
+		return here_complain(h, -errno, 0);
+	if (!S_ISDIR(st.st_mode))
+		return here_complain(h, 0, NFS_ISDIR);
+	return send_dir(t, h, &(struct place){ .dir = &at->fh });
+}
+
 /* Into a directory that is there, under its own name; else as what the URL
  * names. */
 static int send_top(struct tool *t, const char *from,
@@ -280,8 +301,10 @@ static int send_top(struct tool *t, const char *from,
 	if (!realpath(from, real))
 		return tool_complain(from, -errno, 0);
 	if (at->fh.len == 0 || at->attr.attr.type != VFS_DIR)
-		return send_one(t, &h, &(struct place){ &at->parent, at->name,
-							NULL });
+		return send_one(t, &h, &(struct place){ .dir = &at->parent,
+							.name = at->name });
+	if (t->o->as)
+		return send_as(t, &h, at);
 	if (!name)
 		name = here_name(real, path);
 	if (!name)
@@ -289,7 +312,8 @@ static int send_top(struct tool *t, const char *from,
 	/* Of two sources with one name the last one is there in the end. */
 	if (is_repeated(names, name))
 		jobs_wait(t);
-	return send_one(t, &h, &(struct place){ &at->fh, name, NULL });
+	return send_one(t, &h, &(struct place){ .dir = &at->fh, .name = name,
+						.into = true });
 }
 
 static int send_each(struct tool *t, int n, char *const from[])

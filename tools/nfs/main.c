@@ -48,6 +48,7 @@ static const struct option options[] = {
 	{ "preserve", no_argument, NULL, OPT_PRESERVE },
 	{ "continue", no_argument, NULL, OPT_CONTINUE },
 	{ "checksum", no_argument, NULL, OPT_CHECKSUM },
+	{ "no-target-directory", no_argument, NULL, 'T' },
 	{ "dry-run", no_argument, NULL, OPT_DRY_RUN },
 	{ "exclude", required_argument, NULL, OPT_EXCLUDE },
 	{ "parallel", required_argument, NULL, OPT_PARALLEL },
@@ -400,6 +401,7 @@ static bool *flag_of(struct tool_options *o, int option)
 	case OPT_PRESERVE:	return &o->preserve;
 	case OPT_CONTINUE:	return &o->resume;
 	case OPT_CHECKSUM:	return &o->checksum;
+	case 'T':		return &o->as;
 	case OPT_DRY_RUN:	return &o->dry_run;
 	case OPT_PROGRESS:	return &o->progress;
 	case OPT_JSON:		return &o->json;
@@ -466,7 +468,7 @@ static const char *pointless(const struct parsed *p)
 		return NULL;
 	return p->o.dry_run ? "--dry-run" : p->o.resume ? "--continue" :
 	       p->o.exclude[0] ? "--exclude" :
-	       p->o.checksum ? "--checksum" :
+	       p->o.checksum ? "--checksum" : p->o.as ? "-T" :
 	       p->o.parallel ? "--parallel" : NULL;
 }
 
@@ -510,7 +512,7 @@ int main(int argc, char *argv[])
 	nfsc_config_user(&p.o.config);
 	lengthen_dashes(argc, argv);
 	p.command = named_command(argc, argv);
-	snprintf(letters, sizeof(letters), "al1fsm:b:i:Pu:g:t:pqvhr%sd%s",
+	snprintf(letters, sizeof(letters), "al1fsTm:b:i:Pu:g:t:pqvhr%sd%s",
 		 own_meaning(p.command, 'r') == OPT_RECURSIVE ? "" : ":",
 		 own_meaning(p.command, 'd') == OPT_DIRECTORY ? "" : ":");
 	while ((option = getopt_long(argc, argv, letters, options,

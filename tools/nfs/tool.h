@@ -58,7 +58,8 @@ struct tool_options {
 	const char *exclude[EXCLUDES_MAX];	/* cp: patterns, then NULLs */
 	bool	 json;		/* of the commands that have it */
 	bool	 write;		/* doctor: write a test file */
-	bool	 into;		/* cp: its target is a directory */
+	bool	 into;		/* cp: its target is a directory, */
+	bool	 as;		/* or cp -T: the name of the copy */
 	const char *name;	/* find -name: a pattern, or NULL */
 	char	 type;		/* find -type: one of its letters, or 0 */
 	unsigned levels;	/* find -maxdepth, and 1; 0: all */

@@ -5,6 +5,7 @@
 #include <jansson.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -113,6 +114,63 @@ TEST_LOOP(works_are_measured_and_leave_no_files, 0, WAYS)
 	has(out, " us mean");
 	has(out, "client CPU");
 	expect_no_files();
+	stop();
+}
+
+static unsigned count_of(const char *text, const char *word)
+{
+	unsigned n = 0;
+
+	for (; (text = strstr(text, word)); text++)
+		n++;
+	return n;
+}
+
+/* The tool's page, in place of its output. */
+static void read_page(const char *page)
+{
+	int fd = open(page, O_RDONLY);
+	struct stat st;
+
+	ck_assert_int_eq(fstat(fd, &st), 0);
+	free(out);
+	out = calloc(1, (size_t)st.st_size + 1);
+	ck_assert_int_eq(read(fd, out, (size_t)st.st_size), st.st_size);
+	close(fd);
+	has(out, "<!DOCTYPE html>");
+	has(out, "</html>\n");
+	ck_assert_uint_eq(count_of(out, "src="), 0);
+	ck_assert_uint_eq(count_of(out, "href="), 0);
+	/* The name of the directory is text. */
+	has(out, "a&lt;b&amp;c");
+}
+
+TEST(all_calls_are_in_a_bar_and_on_a_page)
+{
+	const char *page;
+	double sum = 0;
+
+	start(WAY_TCP);
+	page = path(d.dir, "page");
+	ck_assert_int_eq(mkdir(path(export, "a<b&c"), 0777), 0);
+	ck_assert_msg(TOOL("bench", "--ops=200", "--html", page, "getattr",
+			   "create", url("a<b&c")) == 0, "%s", err);
+	for (char *at = strstr(out, "create, "); (at = strstr(at, "| "));
+	     at += 2)
+		sum += strtod(at + 2, NULL);
+	ck_assert_double_ge(sum, 99);
+	ck_assert_double_le(sum, 101);
+	read_page(page);
+	ck_assert_uint_eq(count_of(out, "<svg "), 2);
+	has(out, "<h2>getattr</h2>");
+	ck_assert_int_eq(TOOL("certify", "--html", page, url("a<b&c")), 0);
+	read_page(page);
+	ck_assert_uint_eq(count_of(out, "<tr><td "), 27);
+	has(out, "5 passed, 0 failed, 22 not judged");
+	ck_assert_int_eq(TOOL("bench", "--ops=20", "--html", "/no/where",
+			      "getattr", url("")), 1);
+	has(err, "/no/where: No such file");
+	ck_assert_int_eq(TOOL("ls", "--html", page, url("")), 2);
 	stop();
 }
 

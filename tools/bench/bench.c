@@ -228,7 +228,7 @@ int tool_bench(int n, char *const args[], const struct tool_options *given)
 	struct tool_options o = *given;
 	struct load_options load;
 	char *const *names = n > 1 ? args : usual;
-	int err, nworks = n > 1 ? n - 1 : (int)ARRAY_SIZE(usual);
+	int err, last, nworks = n > 1 ? n - 1 : (int)ARRAY_SIZE(usual);
 	struct tool t;
 
 	if (nworks > WORKS_MAX)
@@ -252,8 +252,13 @@ int tool_bench(int n, char *const args[], const struct tool_options *given)
 		return err;
 	if (t.url.transport == NFS_RDMA)
 		load.transport = &load_rdma;
-	bench_catch();
-	err = run_mounted(&t, &load, nworks, works);
+	err = page_open(o.html, "NFS under load", t.text, &load.page);
+	if (err == TOOL_OK) {
+		bench_catch();
+		err = run_mounted(&t, &load, nworks, works);
+		last = page_close(load.page, o.html);
+		err = MAX(err, last);
+	}
 	tool_close(&t);
 	bench_leave();
 	return err;

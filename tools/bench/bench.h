@@ -41,6 +41,7 @@ struct load_options {
 	int		 timeout_ms;	/* for a reply, and a connection */
 	bool		 progress;
 	bool		 lines;		/* of it, as there is no terminal */
+	FILE		*page;		/* or NULL */
 };
 
 struct target {
@@ -73,8 +74,13 @@ struct hist {
 
 void hist_add(struct hist *h, uint64_t ns);
 void hist_merge(struct hist *to, const struct hist *from);
+/* The number of times that are shorter than @ns, to 3 percent. */
+uint64_t hist_below(const struct hist *h, uint64_t ns);
 /* Upper bound of the bucket in which the @q quantile lies, in ns. */
 uint64_t hist_quantile(const struct hist *h, double q);
+
+/* "12.5 ms" */
+const char *bench_time(uint64_t ns, char out[16]);
 
 struct slot {
 	struct load_conn *conn;
@@ -252,6 +258,16 @@ static inline bool load_reserves(const struct target *t)
 {
 	return t->opt->b.connections <= 16;
 }
+
+/* page.c */
+
+/* Begins a page; without @path *@out is NULL. */
+int page_open(const char *path, const char *title, const char *about,
+	      FILE **out);
+int page_close(FILE *f, const char *path);
+/* Text that came from anywhere. */
+void page_put(FILE *f, const char *text);
+void page_work(FILE *f, const struct target *t, const struct load_result *r);
 
 /* report.c */
 

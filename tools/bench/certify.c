@@ -81,6 +81,20 @@ static void put_judgement(FILE *f, json_t *rows, const struct certify_row *r,
 	fflush(f);
 }
 
+static void show_row(FILE *f, const struct certify_row *r, enum judgement j,
+		    const char *text)
+{
+	static const char *const cells[] = {
+		"<td class=\"text pass\">pass", "<td class=\"text fail\">fail",
+		"<td class=text>not judged",
+	};
+
+	fprintf(f, "<tr><td class=text>%s<td class=text>%s%s<td class=text>",
+		r->id, r->requirement, cells[j]);
+	page_put(f, text);
+	fputs("</tr>\n", f);
+}
+
 /* Returns how many failed. */
 static unsigned judge_rows(struct certify *c, FILE *f, json_t *rows,
 			   unsigned count[3])
@@ -98,6 +112,8 @@ static unsigned judge_rows(struct certify *c, FILE *f, json_t *rows,
 		}
 		count[j]++;
 		put_judgement(f, rows, r, j, text);
+		if (c->page)
+			show_row(c->page, r, j, text);
 	}
 	return count[FAILED];
 }
@@ -107,8 +123,18 @@ static int judge_all(struct certify *c)
 	const struct tool *t = c->target.t;
 	json_t *rows = t->o->json ? json_array() : NULL;
 	unsigned count[3] = { 0 };
-	unsigned failed = judge_rows(c, t->o->out, rows, count);
+	unsigned failed;
 
+	if (c->page)
+		fputs("<table><tr><th class=text>row<th class=text>requirement"
+		      "<th class=text>verdict<th class=text>what was found"
+		      "</tr>\n", c->page);
+	failed = judge_rows(c, t->o->out, rows, count);
+	if (c->page)
+		fprintf(c->page, "</table>\n<p>%u passed, %u failed, %u not "
+			"judged from here.%s</p>\n", count[PASSED], failed,
+			count[NOT_JUDGED], bench_interrupted() ?
+			" It was interrupted: rows are missing." : "");
 	if (rows) {
 		json_t *all = json_pack("{s:i, s:s, s:s, s:o}", "version", 1,
 					"url", t->text, "list", list_name,
@@ -188,8 +214,12 @@ int tool_certify(const char *url, const struct tool_options *given)
 	if (err == TOOL_OK)
 		err = make_ready(&c);
 	if (err == TOOL_OK)
+		err = page_open(o.html, list_name, t.text, &c.page);
+	if (err == TOOL_OK)
 		err = judge_all(&c);
 	removed = leave_clean(&c);
+	err = MAX(err, removed);
+	removed = page_close(c.page, o.html);
 	err = MAX(err, removed);
 	tool_close(&t);
 	bench_leave();

@@ -13,6 +13,7 @@ struct certify {
 	struct target	target;		/* only its directory is used */
 	struct nfsc_session *other;	/* a second client's */
 	struct nfs3_fh	file;		/* that is written and read */
+	FILE		*page;		/* or NULL */
 	char		text[300];	/* of the row: found, or why not */
 };
 

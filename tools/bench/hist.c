@@ -42,6 +42,28 @@ void hist_merge(struct hist *to, const struct hist *from)
 		to->max = from->max;
 }
 
+uint64_t hist_below(const struct hist *h, uint64_t ns)
+{
+	uint64_t sum = 0;
+
+	for (unsigned i = 0; i < HIST_BUCKETS && hist_upper(i) < ns; i++)
+		sum += h->count[i];
+	return sum;
+}
+
+const char *bench_time(uint64_t ns, char out[16])
+{
+	double us = (double)ns / 1e3;
+
+	if (us < 1000)
+		snprintf(out, 16, us < 10 ? "%.1f us" : "%.0f us", us);
+	else if (us < 1e6)
+		snprintf(out, 16, us < 1e4 ? "%.1f ms" : "%.0f ms", us / 1e3);
+	else
+		snprintf(out, 16, "%.1f s", us / 1e6);
+	return out;
+}
+
 uint64_t hist_quantile(const struct hist *h, double q)
 {
 	uint64_t want = (uint64_t)(q * (double)h->total), sum = 0;

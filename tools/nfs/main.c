@@ -21,7 +21,7 @@ enum {
 	OPT_TIME, OPT_WARMUP, OPT_STABLE, OPT_VERIFY, OPT_DISCARD,
 	OPT_SERVER_PID, OPT_MEMORY, OPT_HELP, OPT_HUMAN, OPT_DEPTH,
 	OPT_DIRECTORY, OPT_MAXDEPTH, OPT_MINDEPTH, OPT_CONTINUE,
-	OPT_DRY_RUN, OPT_EXCLUDE, OPT_PARALLEL, OPT_CHECKSUM,
+	OPT_DRY_RUN, OPT_EXCLUDE, OPT_PARALLEL, OPT_CHECKSUM, OPT_HTML,
 	OPT_SYMBOLIC, OPT_SUMMARY,
 	MANY = 1 << 20,		/* arguments */
 };
@@ -59,6 +59,7 @@ static const struct option options[] = {
 	{ "max-depth", required_argument, NULL, OPT_MAXDEPTH },
 	{ "mindepth", required_argument, NULL, OPT_MINDEPTH },
 	{ "json", no_argument, NULL, OPT_JSON },
+	{ "html", required_argument, NULL, OPT_HTML },
 	{ "write", no_argument, NULL, OPT_WRITE },
 	{ "connections", required_argument, NULL, OPT_CONNECTIONS },
 	{ "threads", required_argument, NULL, OPT_THREADS },
@@ -100,8 +101,8 @@ static int put_command(int n, char *const args[], const struct tool_options *o)
  * letters of options mean what its letters say (R, -r is recursive; M, -p makes
  * parents; K, -p keeps modes and times; H, -h is human-readable; D, -d is the
  * directory itself; X, -d is --max-depth); without them they are --retries,
- * --progress, --help and --depth.  With J it prints JSON, with F it has -f,
- * with L -s is symbolic, and with S it is a summary.
+ * --progress, --help and --depth.  With J it prints JSON, with G it writes a
+ * page, with F it has -f, with L -s is symbolic, and with S it is a summary.
  */
 static const struct command {
 	const char *name;
@@ -130,8 +131,8 @@ static const struct command {
 	{ "get", 1, 2, NULL, "", get_command },
 	{ "put", 2, 2, NULL, "", put_command },
 	{ "cp", 2, MANY, NULL, "RKF", tool_cp },
-	{ "bench", 1, MANY, NULL, "J", tool_bench },
-	{ "certify", 1, 1, tool_certify, "J", NULL },
+	{ "bench", 1, MANY, NULL, "JG", tool_bench },
+	{ "certify", 1, 1, tool_certify, "JG", NULL },
 };
 
 /* The first argument that is a command; NULL: none is. */
@@ -424,6 +425,9 @@ static int take_option(struct parsed *p, int option)
 	switch (option) {
 	case '1':		/* ls has one name in a line anyway */
 		break;
+	case OPT_HTML:
+		p->o.html = optarg;
+		break;
 	case OPT_NAME:
 		p->o.name = optarg;
 		break;
@@ -458,6 +462,8 @@ static const char *pointless(const struct parsed *p)
 
 	if (p->o.json && !strchr(letters, 'J'))
 		return "--json";
+	if (p->o.html && !strchr(letters, 'G'))
+		return "--html";
 	if (p->o.force && !strchr(letters, 'F'))
 		return "--force";
 	if (p->o.symbolic && !strchr(letters, 'L'))

@@ -57,6 +57,7 @@ struct tool_options {
 	bool	 dry_run;	/* cp: name what it would copy */
 	const char *exclude[EXCLUDES_MAX];	/* cp: patterns, then NULLs */
 	bool	 json;		/* of the commands that have it */
+	const char *html;	/* bench, certify: a page to write, or NULL */
 	bool	 write;		/* doctor: write a test file */
 	bool	 into;		/* cp: its target is a directory, */
 	bool	 as;		/* or cp -T: the name of the copy */

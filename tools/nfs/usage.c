@@ -65,6 +65,7 @@ const char tool_usage[] =
 "  -d, --max-depth N    du: show only directories at most so far below\n"
 "      --mindepth N     find: at least so far below it (also -mindepth)\n"
 "      --json           ls, find, stat, df, doctor, bench, certify: as JSON\n"
+"      --html FILE      bench, certify: also write a page with plots\n"
 "      --write          doctor: also make, write, read and remove a file\n"
 "  -m, --mountport N    port of the MOUNT service, instead of rpcbind's\n"
 "  -d, --depth N        READs and WRITEs at a time (16); not -d in ls, du\n"

@@ -164,12 +164,34 @@ static void read_file(struct peer *p)
 		ck_assert(send_read(p, file, 65536));
 }
 
+static void add_held(const struct rpc_program *prog,
+		     const struct rpc_version *version, uint32_t proc,
+		     struct rpc_proc_counts *n, void *arg)
+{
+	struct account_sum sum;
+
+	if (prog != srv.nfs || proc != NFS3_GETATTR)
+		return;
+	rpc_proc_sum(n, &sum);
+	*(uint64_t *)arg += sum.held;
+}
+
+/* The number of GETATTRs that a limit held back. */
+static uint64_t getattrs_held(void)
+{
+	uint64_t n = 0;
+
+	rpc_server_walk_procs(srv.server, add_held, &n);
+	return n;
+}
+
 TEST_LOOP(a_client_gets_its_operations_and_no_call_is_lost, 0, WAYS)
 {
 	setup_over(fabrics[_i]);
 	publish_limits(",client_max_ops=100");
 	/* A burst of ten, and one that is in debt. */
 	takes(1200, get_attributes);
+	ck_assert_uint_ge(getattrs_held(), 100);
 	publish_limits(",max_ops=100");
 	takes(1200, get_attributes);
 	teardown();

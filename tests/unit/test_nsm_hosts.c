@@ -71,6 +71,21 @@ TEST(the_text_is_read_as_it_was_written)
 	ck_assert_str_eq(print(), all);
 }
 
+/* Its monitor was told of its end: after a restart nothing is kept for that. */
+TEST(a_host_that_is_only_to_be_told_is_no_user)
+{
+	static const char user[] = "state 901\nboot 0f-1\nuser 192.0.2.9 c1 "
+		"4 16 000102030405060708090a0b0c0d0eff\n";
+	struct nsm_host *host;
+
+	ck_assert_uint_eq(parse(user, strlen(user)), 0);
+	host = cds_list_first_entry(&hosts.list, struct nsm_host, link);
+	host->monitored = false;
+	host->untold = true;
+	ck_assert_str_eq(print(),
+			 "state 901\nboot 0f-1\ntell 192.0.2.9 c1\n");
+}
+
 TEST(a_host_that_may_claim_its_locks_stays_on_the_list)
 {
 	struct nsm_host *host;

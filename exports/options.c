@@ -532,12 +532,9 @@ static void warn_of_krb5(struct option_target *t)
 	if (t->has_krb5 || !sec_lacks_krb5(&t->opts.sec, served))
 		return;
 	sec_text(&t->opts.sec, list);
-	if (*served)
-		warn(t, "sec=%s: Kerberos needs gannet-krb5, which is not "
-		     "loaded: only callers with %s are served", list, served);
-	else
-		warn(t, "sec=%s: Kerberos needs gannet-krb5, which is not "
-		     "loaded: no caller is served", list);
+	warn(t, "sec=%s: there is no Kerberos, which needs gannet-krb5 and a "
+	     "keytab: %s%s%s", list, *served ? "only callers with " : "no "
+	     "caller is served", served, *served ? " are served" : "");
 }
 
 int export_opts_finish(struct option_target *t, char **err)

@@ -25,8 +25,8 @@ expect 'exit status' $got 0
 expect 'warnings' "$(sed 's/.*warn: //; s/^<4>//' "$dir/err")" \
 "$dir/exports:1: async: not done: what was answered as stable is on stable \
 storage all the same
-$dir/exports:2: sec=krb5:sys: Kerberos needs gannet-krb5, which is not \
-loaded: only callers with sys are served
+$dir/exports:2: sec=krb5:sys: there is no Kerberos, which needs gannet-krb5 \
+and a keytab: only callers with sys are served
 $dir/exports:2: netgroup '@g' is not known, so no address matches it"
 # Of the options, those that differ here, and all of the others once.
 of_interest='ro|rw|(in)?secure|(no_)?root_squash|all_squash|anonuid=7|fsid=.*'
@@ -136,8 +136,8 @@ expect 'exit status of a refused option' $got 1
 check --export 'mem:/a *(sec=krb5p:krb5,rw)'
 expect 'Kerberos that is not there' \
 	"$got $(sed 's/.*warn: //; s/^<4>//' "$dir/err")" "0 --export: \
-sec=krb5p:krb5: Kerberos needs gannet-krb5, which is not loaded: no caller is \
-served"
+sec=krb5p:krb5: there is no Kerberos, which needs gannet-krb5 and a keytab: no \
+caller is served"
 check --export 'mem:/a *(sec=krb5,rw,sec=sys,ro)'
 expect 'rights of each flavor' "$(sed -n 's/.*,sec=k/sec=k/p' "$dir/out")" \
 "sec=krb5,rw,root_squash,no_all_squash,secure,sec=sys,ro,root_squash,\

@@ -119,8 +119,8 @@ static const struct {
 	  "/srv/krb admin rw," S "/srv/krb *.example.org rw," S,
 	  "exports:1: ro: no effect, because sec= stands in the defaults of "
 	  "the line; write sec=krb5p:krb5i:krb5:sys,ro"
-	  "exports:1: sec=krb5p:krb5i:krb5:sys: Kerberos needs gannet-krb5, "
-	  "which is not loaded: only callers with sys are served "
+	  "exports:1: sec=krb5p:krb5i:krb5:sys: there is no Kerberos, which "
+	  "needs gannet-krb5 and a keytab: only callers with sys are served "
 	  "(and 1 more)" },
 	/* Mistakes that give more than was meant, and other systems' files. */
 	{ "/data 192.168.1.7 (rw,sync)\n", NULL, "exports:1: a space stands "

@@ -12,8 +12,8 @@
 
 #define NOT_MOUNTED "'/a' is of the kind mem, which is not mounted in this " \
 	"system, so 'mountpoint' can't be asked of it"
-#define NEEDS(list) "sec=" list ": Kerberos needs gannet-krb5, which is not " \
-	"loaded: "
+#define NEEDS(list) "sec=" list ": there is no Kerberos, which needs " \
+	"gannet-krb5 and a keytab: "
 #define NO_KRB5(list) NEEDS(list) "only callers with sys are served"
 #define NO_CALLER(list) NEEDS(list) "no caller is served"
 #define FLAVORS ": expected sys, unix, none, null, krb5, krb5i, krb5p, or " \

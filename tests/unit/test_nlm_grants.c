@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Grants whose clients have not answered, hosts and their ends, in the table of
- * locks. */
+/* Grants whose clients have not answered, hosts and their ends, and keys that
+ * peers choose, in the table of locks. */
 #include "nlm/table.h"
 
 #include <stdio.h>
@@ -8,6 +8,7 @@
 
 #include "lib/clock.h"
 #include "lib/util.h"
+#include "tests/unit/collision.h"
 #include "tests/unit/runner.h"
 
 #define MANY		2000u
@@ -325,4 +326,40 @@ TEST(a_host_is_found_and_counted_among_few_however_many_its_network_has)
 	before = nlm_steps;
 	ck_assert_ptr_null(nlm_host_find(&table, &who));
 	ck_assert_uint_le(nlm_steps - before, FEW);
+}
+
+/* ---- keys that peers choose */
+
+static unsigned longest_chain(struct cds_list_head *bucket)
+{
+	unsigned most = 0, n;
+	struct cds_list_head *at;
+
+	for (unsigned i = 0; i < NLM_BUCKETS; i++) {
+		n = 0;
+		cds_list_for_each(at, &bucket[i])
+			n++;
+		most = MAX(most, n);
+	}
+	return most;
+}
+
+/* By chance a place gets 8, and more than 64 never. */
+TEST(crafted_owners_and_files_spread_over_their_tables)
+{
+	struct nlm_who who = { .name = (const uint8_t *)"host", .name_len = 4,
+			       .addr.s6_addr = { 0xfd, [15] = 1 } };
+	struct vfs_handle h = { .len = 16 };
+	uint64_t text[2];
+
+	for (unsigned i = 0; i < 8 * NLM_BUCKETS; i++) {
+		make_collision(i, text);
+		who.oh = (const uint8_t *)text;
+		who.oh_len = sizeof(text);
+		ck_assert_ptr_nonnull(nlm_owner_get(&table, &who));
+		memcpy(h.data, text, sizeof(text));
+		ck_assert_ptr_nonnull(nlm_file_add(&table, &fs, &h));
+	}
+	ck_assert_uint_le(longest_chain(table.owner), 64);
+	ck_assert_uint_le(longest_chain(table.file), 64);
 }

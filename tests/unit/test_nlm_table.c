@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "lib/util.h"
-#include "tests/unit/collision.h"
 #include "tests/unit/runner.h"
 
 #define OWNERS		20u
@@ -56,6 +55,9 @@ static struct nlm_owner *owner(unsigned n)
 	return nlm_owner_get(&table, &who);
 }
 
+/* Of the status monitors: the LOCKs are in it. */
+static uint32_t state = 7;
+
 static void change(struct nlm_file *f, unsigned n, const struct nlm_span *at,
 		   bool set)
 {
@@ -65,7 +67,7 @@ static void change(struct nlm_file *f, unsigned n, const struct nlm_span *at,
 
 	ck_assert(nlm_spare_get(&table, o->host, set, &spare));
 	if (set)
-		nlm_range_set(&table, h, at, 7, &spare);
+		nlm_range_set(&table, h, at, state, &spare);
 	else
 		nlm_range_clear(&table, h, at, &spare);
 	nlm_spare_put(&spare);
@@ -107,13 +109,27 @@ static void check_owner(unsigned n)
 			ck_assert_uint_le(r->at.start, r->at.end);
 			ck_assert(!last || r->at.start > last->at.end);
 			ck_assert(!last || r->at.start > last->at.end + 1 ||
-				  r->at.exclusive != last->at.exclusive);
+				  r->at.exclusive != last->at.exclusive ||
+				  r->from.state != last->from.state ||
+				  r->from.older != last->from.older);
 			memset(seen + r->at.start, r->at.exclusive ? 'x' : 's',
 			       MIN(r->at.end, BYTES - 1) - r->at.start + 1);
 			last = r;
 		}
 	nlm_owner_tidy(&table, o);
 	ck_assert_mem_eq(seen, map[n], BYTES);
+}
+
+/* A restart in the state of a LOCK keeps its bytes. */
+static void check_state(unsigned n, const struct nlm_span *at)
+{
+	struct nlm_hold *h = nlm_hold_find(file, owner(n));
+	const struct nlm_range *r;
+
+	cds_list_for_each_entry(r, &h->ranges, link)
+		if (nlm_overlap(&r->at, at))
+			ck_assert(r->from.state == state ||
+				  r->from.older == state);
 }
 
 TEST_CASE(.setup = setup);
@@ -141,7 +157,10 @@ TEST(random_operations_of_20_owners_do_as_a_map_of_bytes)
 		if (set && !free)
 			continue;
 		granted += set;
+		state = 5 + (unsigned)rand_r(&seed) % 3;
 		change(file, n, &at, set);
+		if (set)
+			check_state(n, &at);
 		memset(map[n] + start, !set ? '-' : at.exclusive ? 'x' : 's',
 		       MIN(at.end, BYTES - 1) - start + 1);
 		check_owner(n);
@@ -563,38 +582,4 @@ TEST(an_owner_that_holds_nothing_is_in_no_deadlock_whatever_others_hold)
 	begin_count();
 	ck_assert(!nlm_deadlock(&table, file, owner(OWNERS + 1), &all));
 	ck_assert_few();
-}
-
-static unsigned longest_chain(struct cds_list_head *bucket)
-{
-	unsigned most = 0, n;
-	struct cds_list_head *at;
-
-	for (unsigned i = 0; i < NLM_BUCKETS; i++) {
-		n = 0;
-		cds_list_for_each(at, &bucket[i])
-			n++;
-		most = MAX(most, n);
-	}
-	return most;
-}
-
-/* By chance a place gets 8, and more than 64 never. */
-TEST(crafted_owners_and_files_spread_over_their_tables)
-{
-	struct nlm_who who = { .name = (const uint8_t *)"host", .name_len = 4,
-			       .addr = client_at(1) };
-	struct vfs_handle h = { .len = 16 };
-	uint64_t text[2];
-
-	for (unsigned i = 0; i < 8 * NLM_BUCKETS; i++) {
-		make_collision(i, text);
-		who.oh = (const uint8_t *)text;
-		who.oh_len = sizeof(text);
-		ck_assert_ptr_nonnull(nlm_owner_get(&table, &who));
-		memcpy(h.data, text, sizeof(text));
-		ck_assert_ptr_nonnull(nlm_file_add(&table, &fs, &h));
-	}
-	ck_assert_uint_le(longest_chain(table.owner), 64);
-	ck_assert_uint_le(longest_chain(table.file), 64);
 }

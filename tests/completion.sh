@@ -58,6 +58,13 @@ completes bench mi mixed
 completes find --type '' 'f d l b c s p'
 completes find -type '' 'f d l b c s p'
 completes put "$here/etc/exports.ex" "$here/etc/exports.example"
+# The alias is the same program.
+[ "$(bash -c 'source "$0" && complete -p gannet' \
+	"$here/etc/completion/gannet-nfs.bash")" = \
+	'complete -F _gannet_nfs gannet' ] ||
+	{ echo 'not ok: gannet has no completion'; status=1; }
+grep -q '^#compdef .*\<gannet$' "$here/etc/completion/_gannet-nfs" ||
+	{ echo 'not ok: gannet has no completion of zsh'; status=1; }
 if command -v zsh > /dev/null; then
 	zsh -n "$here/etc/completion/_gannetctl" || status=1
 	zsh -n "$here/etc/completion/_gannet-nfs" || status=1

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
-# Completion of gannet-nfs(1) for bash.  Commands, options and works are those
-# that gannet-nfs --help lists.
+# Completion of gannet-nfs(1), also as gannet, for bash.  Commands, options and
+# works are those that gannet-nfs --help lists.
 
 # _gannet_nfs_help EXPRESSION: the words in the usage that match.
 _gannet_nfs_help()
@@ -44,4 +44,4 @@ _gannet_nfs()
 	esac
 	mapfile -t COMPREPLY < <(compgen -W "$words" -- "$cur")
 }
-complete -F _gannet_nfs gannet-nfs
+complete -F _gannet_nfs gannet-nfs gannet

@@ -320,6 +320,22 @@ TEST_LOOP(a_device_that_only_a_listener_has_is_let_go, 0, 2)
 	end();
 }
 
+TEST(a_device_without_a_way_to_the_peer_is_let_go)
+{
+	struct sockaddr_in sin = { .sin_family = AF_INET };
+	struct sockaddr *sa = (struct sockaddr *)&sin;
+
+	begin();
+	/* The address takes all the time that there is for the route. */
+	verbs_fabric_set_connect_ms(&fabric, 10);
+	fake.resolve_us = 20000;
+	ck_assert_int_eq(fabric_connect(&fabric, sa, &conn), -ETIMEDOUT);
+	fake_unplug(0, false);
+	EVENTUALLY(fake_held() == 0);
+	ck_assert_uint_eq(count(&fake.pds), 0);
+	end();
+}
+
 static sem_t is_free, is_acked;
 
 static void wait_until_free(void)

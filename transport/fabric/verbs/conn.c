@@ -280,42 +280,45 @@ int verbs_conn_create(struct verbs_provider *p, struct rdma_cm_id *id,
 	return 0;
 }
 
-/* Resolves the address and the route, each within @ms. 0 or -errno. */
-static int verbs_conn_resolve(struct rdma_cm_id *id, struct sockaddr *dst,
-			      int ms)
+/* Until @until, in ms.  0 or -errno. */
+static int resolve_route(struct rdma_cm_id *id, int64_t until)
 {
-	int64_t until = (int64_t)clock_ms() + ms;
+	int64_t ms = until - (int64_t)clock_ms();
 
-	if (rdma_resolve_addr(id, NULL, dst, ms))
-		return verbs_errno();
-	ms = (int)(until - (int64_t)clock_ms());
 	if (ms <= 0)
 		return -ETIMEDOUT;
-	return rdma_resolve_route(id, ms) ? verbs_errno() : 0;
+	return rdma_resolve_route(id, (int)ms) ? verbs_errno() : 0;
 }
 
 static int connect_once(struct verbs_provider *p, const struct sockaddr *addr,
 			struct fabric_conn **out)
 {
+	int64_t until = (int64_t)clock_ms() + p->connect_ms;
 	struct sockaddr_storage dst;
 	struct rdma_cm_id *id;
 	struct verbs_conn *c;
-	int err;
+	int err = 0;
 
 	xprt_addr_copy(&dst, addr);
 	/* Without a channel of ours the id waits for its own events. */
 	if (rdma_create_id(NULL, &id, NULL, RDMA_PS_TCP))
 		return verbs_errno();
-	err = verbs_conn_resolve(id, (struct sockaddr *)&dst, p->connect_ms);
+	if (rdma_resolve_addr(id, NULL, (struct sockaddr *)&dst,
+			      p->connect_ms))
+		err = verbs_errno();
+	/* The device is open from here on, so it has to be watched. */
+	if (!err)
+		err = verbs_conn_create(p, id, NULL, &c);
 	if (err) {
-		rdma_destroy_id(id);
+		if (err != -ERESTART)
+			rdma_destroy_id(id);
 		return err;
 	}
-	err = verbs_conn_create(p, id, NULL, &c);
-	if (!err)
+	err = resolve_route(id, until);
+	if (err)
+		verbs_free(&c->conn);
+	else
 		*out = &c->conn;
-	else if (err != -ERESTART)
-		rdma_destroy_id(id);
 	return err;
 }
 

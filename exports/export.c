@@ -273,8 +273,8 @@ static void refuse_flavor(struct export_table *t, const struct export *e,
 	refusal_log(t, e, a, port, served ?
 		    "its sec= does not have the flavor of the call; mount it "
 		    "there with sec= and one that it has" :
-		    "its sec= allows only Kerberos, which is not there: it needs "
-		    "gannet-krb5 and a keytab");
+		    "its sec= allows only Kerberos, which is not there: it "
+		    "needs gannet-krb5 and a keytab");
 }
 
 /* Decides whether @peer may use @e, and how.  In an RCU section. */

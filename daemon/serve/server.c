@@ -8,7 +8,6 @@
 #include "daemon/serve/server.h"
 
 #include <errno.h>
-#include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -29,8 +28,7 @@
 #include "transport/rpcrdma/rpcrdma.h"
 #include "transport/stream/stream.h"
 
-/* TCP and UDP, both again for programs with a separate port, and
- * fabrics. */
+/* TCP and UDP, both again for programs with a port apart, and fabrics. */
 #define MAX_LISTENERS	(2 + 2 * PROGRAMS_MAX + FABRICS_MAX)
 
 /* The grant of an RDMA connection that is new or has little to do. */
@@ -449,6 +447,21 @@ static struct rpc_program *program_at(void *arg, unsigned i,
 	return NULL;
 }
 
+/* The parts that no call needs an export for. */
+static int start_parts(struct server *s)
+{
+	const struct options *o = s->o;
+	int err = shares_init(&s->shares, o->threads);
+
+	s->clients = xprt_clients_create(0, 0);
+	if (!err)
+		err = s->clients ? pool_create(o->memory, &s->pool) : -ENOMEM;
+	if (!err)
+		err = pollers_start(&s->pollers, "poller", o->pollers,
+				    o->spin, true);
+	return err ? err : start_rpc(s);
+}
+
 int server_start(const struct options *o, const struct backends *backends,
 		 struct kerberos *krb5, struct server **out)
 {
@@ -457,19 +470,9 @@ int server_start(const struct options *o, const struct backends *backends,
 
 	if (!s)
 		goto fail;
-	s->o = o;
-	s->backends = backends;
-	s->krb5 = krb5;
-	s->state_lock = -1;
-	err = shares_init(&s->shares, o->threads);
-	s->clients = xprt_clients_create(0, 0);
-	if (!err)
-		err = s->clients ? pool_create(o->memory, &s->pool) : -ENOMEM;
-	if (!err)
-		err = pollers_start(&s->pollers, "poller", o->pollers,
-				    o->spin, true);
-	if (!err)
-		err = start_rpc(s);
+	*s = (struct server){ .o = o, .backends = backends, .krb5 = krb5,
+			      .state_lock = -1 };
+	err = start_parts(s);
 	if (err)
 		goto fail;
 	/* From here on, a failing step logs its reason. */

@@ -94,8 +94,9 @@ static bool derive_sha2(const struct enctype *t, const uint8_t *base,
 	return ok;
 }
 
-static bool derive(const struct enctype *t, const uint8_t *base,
-		   enum usage usage, enum purpose purpose, uint8_t out[KEY_MAX])
+static bool derive_key(const struct enctype *t, const uint8_t *base,
+		       enum usage usage, enum purpose purpose,
+		       uint8_t out[KEY_MAX])
 {
 	uint8_t label[5] = { 0, 0, 0, (uint8_t)usage, (uint8_t)purpose };
 
@@ -110,13 +111,14 @@ static bool make_way(const struct enctype *t, const uint8_t *base,
 {
 	uint8_t mic[KEY_MAX], mac[KEY_MAX];
 
-	if (derive(t, base, sign, FOR_MIC, mic))
+	if (derive_key(t, base, sign, FOR_MIC, mic))
 		w->mic = mac_of(t, mic, t->mac_len);
-	if (derive(t, base, seal, FOR_MAC, mac))
+	if (derive_key(t, base, seal, FOR_MAC, mac))
 		w->mac = mac_of(t, mac, t->mac_len);
 	OPENSSL_cleanse(mic, sizeof(mic));
 	OPENSSL_cleanse(mac, sizeof(mac));
-	return w->mic && w->mac && derive(t, base, seal, FOR_CIPHER, w->key);
+	return w->mic && w->mac &&
+	       derive_key(t, base, seal, FOR_CIPHER, w->key);
 }
 
 struct keys *cfx_keys_create(const gss_krb5_lucid_context_v1_t *lucid)

@@ -11,6 +11,7 @@
 
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 
 #include "lib/thread.h"
 #include "lib/util.h"
@@ -302,6 +303,17 @@ uint64_t jobs_memory(const struct tool *t, uint64_t size)
 	return MIN(size, all);
 }
 
+/* A job has a file open, and keeps the directories above it. */
+static void raise_files(void)
+{
+	struct rlimit lim;
+
+	if (getrlimit(RLIMIT_NOFILE, &lim) < 0)
+		return;
+	lim.rlim_cur = lim.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &lim);
+}
+
 void jobs_open(struct tool *t, unsigned most)
 {
 	struct jobs *j = most > 1 ? calloc(1, sizeof(*j)) : NULL;
@@ -309,6 +321,7 @@ void jobs_open(struct tool *t, unsigned most)
 	t->jobs = j;
 	if (!j)
 		return;
+	raise_files();
 	pthread_mutex_init(&j->lock, NULL);
 	pthread_cond_init(&j->entered, NULL);
 	j->s = t->s;

@@ -403,11 +403,6 @@ static int read_client(struct parser *p, bool may_be_all)
 	return ret < 0 ? ret : add_client(p, *word ? word : "*", &t);
 }
 
-static int read_defaults(struct parser *p)
-{
-	return read_options(p, p->in.word + 1, &p->defaults);
-}
-
 /* Completes an entry without a client. */
 static int add_default_clients(struct parser *p, bool loopback_only)
 {
@@ -465,7 +460,7 @@ static int read_entry(struct parser *p, bool loopback_only)
 		if (ret == 0)
 			break;
 		if (ret > 0 && p->in.word[0] == '-') {
-			ret = read_defaults(p);
+			ret = read_options(p, p->in.word + 1, &p->defaults);
 		} else if (ret > 0) {
 			ret = read_client(p, first && !loopback_only);
 			first = false;

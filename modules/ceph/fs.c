@@ -80,13 +80,6 @@ static int random_uuid(char *out)
 	return 0;
 }
 
-static int make_uuid(int dir, char *out)
-{
-	int err = random_uuid(out);
-
-	return err < 0 ? err : write_uuid(dir, out);
-}
-
 /* The name in the state directory, or, without one, a new one.  Exports are
  * mounted at the same time. */
 static int state_uuid(struct cfs_fs *fs, char *text)
@@ -102,8 +95,10 @@ static int state_uuid(struct cfs_fs *fs, char *text)
 		return vfs_fail(fs->config, "%s: %s", state, strerror(errno));
 	mutex_lock(&making);
 	err = read_uuid(dir, text);
-	if (err == -ENOENT)
-		err = make_uuid(dir, text);
+	if (err == -ENOENT) {
+		err = random_uuid(text);
+		err = err < 0 ? err : write_uuid(dir, text);
+	}
 	mutex_unlock(&making);
 	close(dir);
 	return err < 0 ? vfs_fail(fs->config, "%s/%s: %s", state, UUID_FILE,

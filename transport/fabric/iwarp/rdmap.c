@@ -136,16 +136,6 @@ static enum term begin_body(struct rdmap *r, uint32_t min, uint32_t max)
 	return TERM_NONE;
 }
 
-static enum term begin_request(struct rdmap *r)
-{
-	return begin_body(r, RDMAP_REQUEST_LEN, RDMAP_REQUEST_LEN);
-}
-
-static enum term begin_terminate(struct rdmap *r)
-{
-	return begin_body(r, RDMAP_TERM_MIN, RDMAP_TERM_MAX);
-}
-
 static enum term begin_write(struct rdmap *r)
 {
 	const struct ddp_header *h = &r->h;
@@ -188,11 +178,11 @@ static enum term begin_by_opcode(struct rdmap *r)
 	case RDMAP_WRITE:
 		return begin_write(r);
 	case RDMAP_READ_REQUEST:
-		return begin_request(r);
+		return begin_body(r, RDMAP_REQUEST_LEN, RDMAP_REQUEST_LEN);
 	case RDMAP_READ_RESPONSE:
 		return begin_response(r);
 	case RDMAP_TERMINATE:
-		return begin_terminate(r);
+		return begin_body(r, RDMAP_TERM_MIN, RDMAP_TERM_MAX);
 	default:
 		return begin_send(r);
 	}

@@ -27,6 +27,15 @@ void xprt_addr_copy(struct sockaddr_storage *to, const struct sockaddr *from)
 	memcpy(to, from, xprt_addr_len(from));
 }
 
+const char *xprt_host_text(const struct in6_addr *host,
+			   char text[INET6_ADDRSTRLEN])
+{
+	bool v4 = IN6_IS_ADDR_V4MAPPED(host);
+
+	return inet_ntop(v4 ? AF_INET : AF_INET6, &host->s6_addr[v4 ? 12 : 0],
+			 text, INET6_ADDRSTRLEN);
+}
+
 /* Both families have the port at the same place. */
 uint16_t xprt_addr_port(const struct sockaddr_storage *ss)
 {

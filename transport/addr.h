@@ -26,6 +26,9 @@ char *xprt_addr_text(const struct sockaddr *sa, char *out, size_t size);
 /* Writes the host without the port, IPv4 as ::ffff:a.b.c.d; zeros for other
  * families. */
 struct in6_addr xprt_addr_host(const struct sockaddr *sa);
+/* The text of such a host, an IPv4 one as "192.0.2.7"; returns @text. */
+const char *xprt_host_text(const struct in6_addr *host,
+			   char text[INET6_ADDRSTRLEN]);
 /* True if both are of one host, whatever their ports and scopes. */
 bool xprt_addr_same_host(const struct sockaddr *a, const struct sockaddr *b);
 /* True of ::1 and of 127.0.0.0/8. */

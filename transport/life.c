@@ -2,7 +2,6 @@
 /* life - see life.h. */
 #include "transport/life.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -22,10 +21,7 @@ void xprt_log(const struct xprt *x, enum log_level level, const char *fmt,
 					   .transport = x->via };
 	va_list ap;
 
-	if (IN6_IS_ADDR_V4MAPPED(&host))
-		inet_ntop(AF_INET, &host.s6_addr[12], client, sizeof(client));
-	else
-		inet_ntop(AF_INET6, &host, client, sizeof(client));
+	xprt_host_text(&host, client);
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);

@@ -2,7 +2,6 @@
 /* audit_record - see audit_record.h. */
 #include "daemon/watch/audit_record.h"
 
-#include <arpa/inet.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +9,7 @@
 #include <time.h>
 
 #include "lib/clock.h"
+#include "transport/addr.h"
 
 static const uint8_t *text_of(const struct audit_record *r, unsigned which)
 {
@@ -117,11 +117,8 @@ static void put_caller(json_t *line, const struct audit_record *r)
 {
 	char host[INET6_ADDRSTRLEN];
 
-	if (IN6_IS_ADDR_V4MAPPED(&r->host))
-		inet_ntop(AF_INET, &r->host.s6_addr[12], host, sizeof(host));
-	else
-		inet_ntop(AF_INET6, &r->host, host, sizeof(host));
-	json_object_set_new(line, "client", json_string(host));
+	json_object_set_new(line, "client",
+			    json_string(xprt_host_text(&r->host, host)));
 	if (r->via) {
 		put_integer(line, "port", true, r->port);
 		json_object_set_new(line, "transport", json_string(r->via));

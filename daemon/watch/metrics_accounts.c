@@ -2,7 +2,6 @@
 /* metrics_accounts - the accounts of procedures, exports and clients. */
 #include "daemon/watch/metrics.h"
 
-#include <arpa/inet.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -187,16 +186,6 @@ static void see_client(const struct xprt_client_view *v, void *arg)
 	memcpy(s->all[s->n++].n, n, sizeof(n));
 }
 
-static const char *host_text(const struct in6_addr *host,
-			     char text[INET6_ADDRSTRLEN])
-{
-	if (IN6_IS_ADDR_V4MAPPED(host))
-		inet_ntop(AF_INET, &host->s6_addr[12], text, INET6_ADDRSTRLEN);
-	else
-		inet_ntop(AF_INET6, host, text, INET6_ADDRSTRLEN);
-	return text;
-}
-
 static const struct { const char *name, *unit, *help; } numbers[] = {
 	[CLIENT_CALLS] = { "gannet_nfs_client_calls", NULL,
 		"Calls of a client." },
@@ -231,7 +220,7 @@ void metrics_put_clients(struct metrics_out *m, struct xprt_clients *clients,
 			       numbers[k].unit, numbers[k].help);
 		for (unsigned i = 0; (c = metrics_clients_named(named, i)); i++)
 			put(m, METRICS_LABELS({ "client",
-				host_text(&c->host, text) }), c->n[k]);
+				xprt_host_text(&c->host, text) }), c->n[k]);
 		put(m, METRICS_LABELS({ "client", OTHER }),
 		    metrics_clients_rest(named)[k]);
 	}

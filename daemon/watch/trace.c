@@ -2,7 +2,6 @@
 /* trace - a stream of the times of calls, as lines of JSON. */
 #include "daemon/watch/report.h"
 
-#include <arpa/inet.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -129,15 +128,11 @@ static void add_call(struct trace *t, const struct traced *c)
 	for (unsigned i = 0; i < RPC_PARTS; i++)
 		json_object_set_new(ns, parts[i],
 				    json_integer((json_int_t)e->part[i]));
-	if (IN6_IS_ADDR_V4MAPPED(&e->host))
-		inet_ntop(AF_INET, &e->host.s6_addr[12], client,
-			  sizeof(client));
-	else
-		inet_ntop(AF_INET6, &e->host, client, sizeof(client));
 	o = json_pack("{s:I, s:s, s:i, s:s, s:s*, s:s*, s:I, s:s, s:I, s:o, "
 		      "s:s*, s:I, s:I}", "time", (json_int_t)c->wall,
-		      "client", client, "port", (int)e->port, "transport",
-		      e->via, "program", e->prog ? e->prog->name : NULL,
+		      "client", xprt_host_text(&e->host, client), "port",
+		      (int)e->port, "transport", e->via,
+		      "program", e->prog ? e->prog->name : NULL,
 		      "procedure", e->proc ? e->proc->name : NULL, "xid",
 		      (json_int_t)e->xid, "status", e->status, "ns",
 		      (json_int_t)e->ns, "parts", ns, "why", e->why,

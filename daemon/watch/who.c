@@ -58,13 +58,7 @@ json_t *who_host(const struct in6_addr *host)
 {
 	char text[INET6_ADDRSTRLEN];
 
-	if (!host)
-		return json_null();
-	if (IN6_IS_ADDR_V4MAPPED(host))
-		inet_ntop(AF_INET, &host->s6_addr[12], text, sizeof(text));
-	else
-		inet_ntop(AF_INET6, host, text, sizeof(text));
-	return json_string(text);
+	return host ? json_string(xprt_host_text(host, text)) : json_null();
 }
 
 bool who_parse_host(const char *text, struct in6_addr *out)

@@ -338,6 +338,23 @@ static void *server_keys(void)
 	return a.keys;
 }
 
+/* Of the leak checker, where there is one. */
+void __lsan_disable(void) __attribute__((weak));
+void __lsan_enable(void) __attribute__((weak));
+
+/* True, with the reason in @why.  libkrb5 1.20 forgets a principal then. */
+static bool probe_fails(char *bad, char why[GSS_WHY_MAX])
+{
+	bool works;
+
+	if (__lsan_disable)
+		__lsan_disable();
+	works = mech->probe(bad, why);
+	if (__lsan_enable)
+		__lsan_enable();
+	return !works;
+}
+
 TEST(a_failure_has_its_reason_in_words)
 {
 	struct gss_accept a = { .token = { (const uint8_t *)"x", 1 } };
@@ -350,11 +367,11 @@ TEST(a_failure_has_its_reason_in_words)
 	ck_assert_ptr_nonnull(strstr(a.why, "ticket"));
 	ck_assert_ptr_null(a.keys);
 	snprintf(none, sizeof(none), "FILE:%s/none.keytab", kdc.dir);
-	ck_assert(!mech->probe(none, why));
+	ck_assert(probe_fails(none, why));
 	ck_assert_msg(strstr(why, "none.keytab") != NULL, "%s", why);
 	/* It has no key of nfs/. */
 	snprintf(none, sizeof(none), "FILE:%s/client.keytab", kdc.dir);
-	ck_assert(!mech->probe(none, why));
+	ck_assert(probe_fails(none, why));
 	ck_assert_msg(strstr(why, "nfs") != NULL, "%s", why);
 	kdc_stop(&kdc);
 }

@@ -13,7 +13,7 @@ fuzz_seconds=${FUZZ_SECONDS:-5}
 
 short_packages=("${build_packages[@]}" check libnfs-dev shellcheck iproute2
 	python3 binutils rpm e2fsprogs xfsprogs btrfs-progs systemd mandoc zsh
-	python3-yaml krb5-kdc krb5-admin-server)
+	python3-yaml krb5-kdc krb5-admin-server krb5-user)
 # For other processors.
 foreign_packages=(gcc-aarch64-linux-gnu libc6-dev-arm64-cross
 	gcc-s390x-linux-gnu libc6-dev-s390x-cross qemu-user-static mmdebstrap)

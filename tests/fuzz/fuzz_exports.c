@@ -40,7 +40,9 @@ static struct export_table *the_table(void)
 		.in_netgroup = in_netgroup, .keep_s = 60,
 	};
 	static struct export_table *table;
-	struct export_config config = { .backend = &mem_vfs_ops };
+	/* Without Kerberos, a rule with it would bring a warning. */
+	struct export_config config = { .backend = &mem_vfs_ops,
+					.krb5 = true };
 
 	if (!table) {
 		rcu_register_thread();

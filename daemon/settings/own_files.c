@@ -3,6 +3,7 @@
  * name no file. */
 #include "daemon/settings/settings.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -14,13 +15,15 @@
 
 struct own_list {
 	const char **v;
-	size_t	n;
+	size_t	n, room;
 };
 
 static void own_list_add(struct own_list *l, const char *path)
 {
-	if (path)
-		l->v[l->n++] = path;
+	if (!path)
+		return;
+	assert(l->n < l->room);
+	l->v[l->n++] = path;
 }
 
 static void own_list_add_all(struct own_list *l, const struct option_texts *t)
@@ -44,9 +47,9 @@ static const char *log_file(char path[PATH_MAX])
 
 int own_files_keep(const struct options *o)
 {
-	/* Nine of one path each, at most, and the lists. */
-	size_t room = 9 + o->exports_files->n;
-	struct own_list l = { calloc(room, sizeof(*l.v)), 0 };
+	/* Ten of one path each, at most, and the list. */
+	size_t room = 10 + o->exports_files->n;
+	struct own_list l = { calloc(room, sizeof(*l.v)), 0, room };
 	char log[PATH_MAX], drop_ins[PATH_MAX];
 	const char *config = o->config ? o->config : SYSTEM_CONFIG;
 	size_t len = strlen(config);

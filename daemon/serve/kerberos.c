@@ -11,8 +11,6 @@
 #include "lib/log.h"
 #include "vfs/backends.h"
 
-#define SYSTEM_KEYTAB	"/etc/krb5.keytab"
-
 struct kerberos {
 	const struct gss_mech *module;	/* stays loaded */
 	struct gss_mech	 mech;		/* what the server has of it */
@@ -34,14 +32,9 @@ static void accept_as_server(void *arg, struct gss_accept *a)
  * keytab are there. */
 static bool wants_kerberos(const struct options *o)
 {
-	char path[4096];
-
 	if (o->krb5_keytab)
 		return strcmp(o->krb5_keytab, "off") != 0;
-	if (snprintf(path, sizeof(path), "%s/krb5.so", o->backend_dir) >=
-	    (int)sizeof(path))
-		return false;
-	return access(path, F_OK) == 0 && access(SYSTEM_KEYTAB, F_OK) == 0;
+	return options_has_krb5(o) && access(SYSTEM_KEYTAB, F_OK) == 0;
 }
 
 static int load_mechanism(const struct options *o, struct kerberos *k)

@@ -45,12 +45,29 @@ static const char *log_file(char path[PATH_MAX])
 	return path;
 }
 
+bool options_has_krb5(const struct options *o)
+{
+	char path[PATH_MAX];
+
+	return snprintf(path, sizeof(path), "%s/krb5.so", o->backend_dir) <
+	       (int)sizeof(path) && access(path, F_OK) == 0;
+}
+
+/* The keytab, which may come later, or NULL where there is no Kerberos. */
+static const char *keytab_of(const struct options *o)
+{
+	if (o->krb5_keytab)
+		return *o->krb5_keytab == '/' ? o->krb5_keytab : NULL;
+	return options_has_krb5(o) ? SYSTEM_KEYTAB : NULL;
+}
+
 int own_files_keep(const struct options *o)
 {
 	/* Ten of one path each, at most, and the list. */
 	size_t room = 10 + o->exports_files->n;
 	struct own_list l = { calloc(room, sizeof(*l.v)), 0, room };
 	char log[PATH_MAX], drop_ins[PATH_MAX];
+	const char *keytab = keytab_of(o);
 	const char *config = o->config ? o->config : SYSTEM_CONFIG;
 	size_t len = strlen(config);
 	int err;
@@ -67,9 +84,8 @@ int own_files_keep(const struct options *o)
 		memcpy(drop_ins + len, ".d", sizeof(".d"));
 		own_list_add(&l, drop_ins);
 	}
-	own_list_add(&l, o->krb5_keytab && *o->krb5_keytab == '/' ?
-		     o->krb5_keytab : NULL);
-	own_list_add(&l, o->backends->n ? o->backend_dir : NULL);
+	own_list_add(&l, keytab);
+	own_list_add(&l, keytab || o->backends->n ? o->backend_dir : NULL);
 	own_list_add_all(&l, o->exports_files);
 	if (o->exports_files->n == 0 && o->exports->n == 0) {
 		own_list_add(&l, SYSTEM_EXPORTS);

@@ -19,6 +19,8 @@
 /* Read unless options name others; also directories of their names and ".d". */
 #define SYSTEM_CONFIG	SYSCONFDIR "/gannet/gannet.conf"
 #define SYSTEM_EXPORTS	SYSCONFDIR "/gannet/exports"
+/* Kerberos' own, whatever the prefix of this build. */
+#define SYSTEM_KEYTAB	"/etc/krb5.keytab"
 
 /* options.rdma: a bit for each row of fabrics.h, or one of these. */
 #define RDMA_OFF	0u
@@ -192,6 +194,8 @@ int config_read(struct options *o, char **why);
 /* Keeps all files that @o has the server read or write out of every tree of
  * posix, and its log, if that is a file.  0 or -ENOMEM.  May block. */
 int own_files_keep(const struct options *o);
+/* The module krb5 is in the directory of modules. */
+bool options_has_krb5(const struct options *o);
 
 /* dropins - the files of a directory whose names end alike. */
 

@@ -195,22 +195,23 @@ covered()
 # beside PHASE LATER...: what begins with PHASE, of the phases after it.
 beside()
 {
-	local phase_log=$work/logs/beside.log name=$1 other='' main=''; shift
+	local phase_log=$work/logs/beside.log name=$1 other='' tree=''; shift
 	case $name in
 	# The lab's emulator leaves most of a processor to others.
 	lab) ahead "$@" > "$work/logs/ahead.log" 2>&1 & ;;
 	# Instructions are as many however long they take.
-	crash) other=callgrind main=yes ;;
+	crash) other=callgrind tree=main ;;
 	# Half of a soak is rest, and the models measure nothing.
-	soak) other=model main=yes ;;
+	soak) other=model tree=main ;;
 	# Most of their tests wait.
-	asan) wait; other=arm64 ;;
-	tsan) wait; other=s390x ;;
+	asan) wait; other=arm64 tree=asan ;;
+	tsan) wait; other=s390x tree=tsan ;;
 	*) wait ;;
 	esac
+	# Both need the script configure, so it is made before.
 	case " $* " in
 	*" ${other:-none} "*)
-		[ -z "$main" ] || logged in_tree main check TESTS= || return
+		logged in_tree "$tree" check TESTS= || return
 		begin "$other" ;;
 	esac
 }
@@ -236,7 +237,9 @@ run_test()
 	case " $* " in
 	*' packages '*) ;;
 	*' ceph '*) install_missing "${ceph_packages[@]}" ;;&
-	*' arm64 '* | *' s390x '*) install_missing "${foreign_packages[@]}" ;;
+	*' arm64 '* | *' s390x '*)
+		install_missing "${build_packages[@]}" \
+			"${foreign_packages[@]}" ;;
 	esac
 	# The shell has what runs beside a phase ignore Ctrl-C.
 	trap 'trap "" TERM; kill 0; die "interrupted"' INT

@@ -8,7 +8,7 @@ failed=0 n=0
 
 # The code, with the pieces of long strings joined.
 code=$(cat lib/*.c daemon/*.c daemon/*/*.[ch] rpc/*.c exports/*.c vfs/*.c \
-		vfs/posix/*.c modules/ceph/*.c mountd/*.c nlm/*.c \
+		vfs/posix/*.c modules/*/*.c mountd/*.c nlm/*.c \
 		transport/*.c transport/*/*.c transport/*/*/*.c |
 	tr '\n' ' ' | sed 's/"[[:space:]]*"//g')
 

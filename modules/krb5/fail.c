@@ -15,11 +15,13 @@ static const struct { int32_t code; const char *hint; } hints[] = {
 	{ KRB5KRB_AP_ERR_TKT_NYV, "the client's ticket is not valid yet: "
 				  "compare the clocks" },
 	{ KRB5KRB_AP_ERR_MODIFIED, "the keytab's key is not that of the "
-				   "ticket: write the keytab anew" },
+				   "ticket: add the key again" },
 	{ KRB5KRB_AP_ERR_BAD_INTEGRITY, "the keytab's key is not that of the "
-					"ticket: write the keytab anew" },
-	{ KRB5KRB_AP_ERR_BADKEYVER, "the keytab has no key of the ticket's "
-				    "version: write the keytab anew" },
+					"ticket: add the key again" },
+	{ KRB5KRB_AP_ERR_BADKEYVER, "an old ticket needs kinit, an old keytab "
+				    "ktadd" },
+	{ KRB5KRB_AP_ERR_NOT_US, "the ticket is for another service or host "
+				 "name than the keytab's" },
 	{ KRB5KRB_AP_WRONG_PRINC, "the ticket is for another service or host "
 				  "name than the keytab's" },
 	{ KRB5_KT_NOTFOUND, "the keytab has no nfs/ principal, or not that of "

@@ -366,6 +366,13 @@ TEST(a_failure_has_its_reason_in_words)
 	ck_assert_uint_eq(a.major, GSS_DEFECTIVE_TOKEN);
 	ck_assert_ptr_nonnull(strstr(a.why, "ticket"));
 	ck_assert_ptr_null(a.keys);
+	kdc_client_open(&client, &kdc, "alice", "host@localhost");
+	a.token = (struct xdr_view){ client.token.value,
+				     (uint32_t)client.token.length };
+	mech->accept(keytab, &a);
+	ck_assert_uint_ne(a.major, GSS_COMPLETE);
+	ck_assert_msg(strstr(a.why, "another service") != NULL, "%s", a.why);
+	kdc_client_close(&client);
 	snprintf(none, sizeof(none), "FILE:%s/none.keytab", kdc.dir);
 	ck_assert(probe_fails(none, why));
 	ck_assert_msg(strstr(why, "none.keytab") != NULL, "%s", why);

@@ -62,6 +62,15 @@ def chart(release):
     return docs
 
 
+def check_kept(objects):
+    """Takes the annotation that only Helm reads out of the volumes."""
+    for (kind, name), o in objects.items():
+        if kind == "PersistentVolumeClaim":
+            check(f"helm uninstall keeps {name}",
+                  o["metadata"].pop("annotations", None) ==
+                  {"helm.sh/resource-policy": "keep"})
+
+
 def check_pod(objects, deployment):
     template = deployment["spec"]["template"]
     pod = template["spec"]
@@ -134,8 +143,9 @@ def main():
         read(load("kubernetes/storageclass.yaml"))
     objects = by_kind(plain)
     check("each object has its own name", len(objects) == len(plain))
-    check("the chart is the manifest", by_kind(chart("gannet")) == objects)
-    other = by_kind(chart("other"))
+    same, other = by_kind(chart("gannet")), by_kind(chart("other"))
+    check_kept(same)
+    check("the chart is the manifest", same == objects)
     check("two releases share no name", not set(other) & set(objects))
     for some in (objects, other):
         deployment = next(o for k, o in some.items() if k[0] == "Deployment")

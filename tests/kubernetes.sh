@@ -32,4 +32,7 @@ echo hello > "$tmp/hello"
 ./gannet-nfs cp -q "$tmp/hello" \
 	"tcp://127.0.0.1:$port$tmp/data/hello?mountport=$port" 2>/dev/null &&
 	{ echo "a machine outside of the example's network is served"; exit 1; }
+# Nothing else kept it from there.
+soon grep -q 'no client of the export matches' "$tmp/log" ||
+	{ cat "$tmp/log"; exit 1; }
 ./gannetctl --socket "$tmp/control" exports | grep "$tmp/data"

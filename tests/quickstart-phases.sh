@@ -7,10 +7,10 @@
 scripts()
 {
 	local list=("$top/quickstart" "$top/.ci/run" "$top"/tests/*.sh
-		"$top/tests/foreign/run"
+		"$top/tests/foreign/run" "$top/tests/krb5/realm"
 		"$top"/tests/{adversary,fabric,models,server}/*.sh
 		"$top"/tests/bench/{run,callgrind,metrics,passes,ceph,credits}
-		"$top"/etc/keepalived/gannet-notify
+		"$top"/etc/keepalived/gannet-notify "$top/etc/image-root"
 		"$top"/tests/ceph/{cluster,run,*.sh}
 		"$top"/tests/lab/{vm,run,client,guest,bench,build-siw}
 		"$top"/tests/lab/{ceph,ceph_guest,move,move_guest,systemctl}

@@ -29,6 +29,7 @@ struct export_sec {
 	uint8_t	 rights[EXPORT_FLAVORS];	/* of each: sec.c */
 	uint8_t	 n;		/* 0: it was not finished yet */
 	bool	 served;	/* callers can come by one of them */
+	bool	 writes;	/* callers of such a one may write */
 	/* AUTH_SYS if it is one of them, else the first.  The rights of a rule
 	 * are this one's, those that were found for a caller are the
 	 * caller's. */

@@ -154,9 +154,13 @@ void sec_finish(struct export_opts *opts, bool has_krb5)
 	main = sec_place(s, RPC_AUTH_SYS);
 	s->main = s->flavor[MAX(main, 0)];
 	set_rights(opts, s->rights[MAX(main, 0)]);
-	s->served = false;
-	for (int i = 0; i < s->n; i++)
-		s->served |= has_krb5 || !is_kerberos(s->flavor[i]);
+	s->served = s->writes = false;
+	for (int i = 0; i < s->n; i++) {
+		if (!has_krb5 && is_kerberos(s->flavor[i]))
+			continue;
+		s->served = true;
+		s->writes |= (s->rights[i] & RW) != 0;
+	}
 }
 
 /* ---- telling */

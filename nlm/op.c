@@ -74,7 +74,8 @@ int nlm_find_export(struct rpc_call *call)
 		return err;
 	}
 	op->exp = exp;
-	op->rw = opts.rw;
+	/* A client that writes with Kerberos locks with AUTH_SYS. */
+	op->rw = opts.rw || opts.sec.writes;
 	op->auth_nlm = opts.auth_nlm;
 	return call->may_wait ? rpc_call_move(call, NULL) : 0;
 }

@@ -280,12 +280,12 @@ TEST(rquota_takes_the_flavors_of_the_rule)
 }
 
 /* NLM_TEST of version 4; its status. */
-static uint32_t test_lock(const struct nfs3_fh *fh,
+static uint32_t test_lock(const struct nfs3_fh *fh, bool exclusive,
 			  const struct caller_cred *cred)
 {
 	caller_begin(&c, NLM_PROGRAM, 4, 1, cred);
 	xdr_put_opaque(&c.out, "1", 1);		/* cookie */
-	xdr_put_u32(&c.out, 0);			/* shared */
+	xdr_put_bool(&c.out, exclusive);
 	xdr_put_opaque(&c.out, "host", 4);
 	nfs_put_fh(&c, fh);
 	xdr_put_opaque(&c.out, "1", 1);		/* owner */
@@ -304,8 +304,20 @@ TEST(locks_are_taken_with_sys_beside_kerberos_by_who_may_read)
 	struct nfs3_fh fh = made(NFSPROC3_CREATE, &tops[E_KRB], "file");
 
 	change_mode(&fh, 0600, &by_krb5);
-	ck_assert_uint_eq(test_lock(&fh, &by_sys), NLM4_GRANTED);
-	ck_assert_uint_ne(test_lock(&fh, &other), NLM4_GRANTED);
+	ck_assert_uint_eq(test_lock(&fh, false, &by_sys), NLM4_GRANTED);
+	ck_assert_uint_ne(test_lock(&fh, false, &other), NLM4_GRANTED);
+}
+
+/* A user who may write with Kerberos locks with AUTH_SYS to do so. */
+TEST(an_exclusive_lock_takes_a_flavor_of_the_rule_that_may_write)
+{
+	struct nfs3_fh fh = made(NFSPROC3_CREATE, &tops[E_BOTH], "file");
+
+	ck_assert_uint_eq(test_lock(&fh, true, &by_sys), NLM4_GRANTED);
+	ck_assert_uint_eq(test_lock(&fh, true, &by_krb5), NLM4_GRANTED);
+	harness_publish(&d.srv, "/both " RULE "ro,sec=krb5:sys)\n");
+	ck_assert_uint_eq(test_lock(&fh, true, &by_sys), NLM4_ROFS);
+	ck_assert_uint_eq(test_lock(&fh, false, &by_sys), NLM4_GRANTED);
 }
 
 /* The flavors that MNT of @path lists to @cred, as a string. */

@@ -214,6 +214,20 @@ static char *line_for(const struct export *e, const char *text)
 	return NULL;
 }
 
+/* A rule of Kerberos would become one of AUTH_SYS where @now leaves out sec=.
+ * 0, or -EINVAL and *@err. */
+static int check_flavors(const struct export_sec *was,
+			 const struct export_sec *now, char **err)
+{
+	char text[SEC_TEXT_MAX];
+
+	if (now->given || (was->n == 1 && was->main == RPC_AUTH_SYS))
+		return 0;
+	sec_text(was, text);
+	return fail_with(err, "the rule has sec=%s, and would have sec=sys "
+			 "without it: name the flavors that are meant", text);
+}
+
 /* @new is one export of one client, as was told. */
 static int take_rule(struct export *e, const struct export_set *new, char **err)
 {
@@ -234,6 +248,8 @@ static int take_rule(struct export *e, const struct export_set *new, char **err)
 			       strcmp(n->mountpoint, e->mountpoint) != 0)))
 		return fail_with(err, "fsid= and mountpoint= are those of "
 				   "the export, and can't change here");
+	if (check_flavors(&to->opts.sec, &n->clients->opts.sec, err) < 0)
+		return -EINVAL;
 	/* A limit that is not told stays, as the export's other options do. */
 	if (n->max.ops != NO_RATE)
 		e->max.ops = n->max.ops;

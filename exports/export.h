@@ -34,6 +34,7 @@ struct export_sec {
 	 * are this one's, those that were found for a caller are the
 	 * caller's. */
 	enum rpc_auth_flavor main;
+	bool	 given;		/* by a sec=; else it is that of AUTH_SYS */
 };
 
 /* One client's rights on one export: exports(5) options. */

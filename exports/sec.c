@@ -105,6 +105,7 @@ static void add_flavor(struct option_target *t, enum rpc_auth_flavor flavor)
 int sec_read(const char *value, struct option_target *t, char **err)
 {
 	t->sec_active = 0;
+	t->opts.sec.given = true;
 	for (const char *list = value;; list++) {
 		size_t len = strcspn(list, ":");
 		unsigned i = 0;

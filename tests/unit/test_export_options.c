@@ -368,6 +368,35 @@ TEST(a_change_of_a_rule_changes_the_export_s_limits)
 	export_set_free(set);
 }
 
+/* Else an export for Kerberos would be open to AUTH_SYS. */
+TEST(a_change_of_a_rule_leaves_out_no_flavor_silently)
+{
+	static const struct { const char *rule; int err; } steps[] = {
+		{ "h(rw)", 0 },
+		{ "h(sec=krb5p:sys)", 0 },
+		{ "h(rw)", -EINVAL },
+		{ "h(sec=krb5p,rw)", 0 },
+		{ "h", -EINVAL },
+		{ "h(ro)", -EINVAL },
+		{ "h(sec=sys)", 0 },
+		{ "h(ro)", 0 },
+	};
+	struct export_set *set = NULL;
+	char *err;
+
+	publish("/a h\n");
+	ck_assert_int_eq(export_set_copy(table, &set), 0);
+	for (unsigned i = 0; i < ARRAY_SIZE(steps); i++) {
+		ck_assert_int_eq(export_set_change(table, "x", "/a",
+				 steps[i].rule, set, &err), steps[i].err);
+		if (!steps[i].err)
+			continue;
+		ck_assert_ptr_nonnull(strstr(err, "the rule has sec=krb5p"));
+		free(err);
+	}
+	export_set_free(set);
+}
+
 static const struct {
 	const char *line;
 	const char *mountpoint;	/* NULL: refused */

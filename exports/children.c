@@ -32,31 +32,67 @@ static bool is_exports(struct export_table *t, const struct export_set *set,
 	return false;
 }
 
+/*
+ * Under the lock, for a child of @top that is in the export @above.  False if
+ * @set has an entry for a file system between @top and the child: a look-up
+ * comes to the child by the rules of that entry, or not at all.
+ */
+static bool is_way_free(struct children *c, const struct export_set *set,
+			uint32_t top, uint32_t above)
+{
+	for (int n = 0; above != top && n < CHILD_OPEN_MAX; n++) {
+		const struct child *outer = children_find(c, above);
+
+		if (!outer || !outer->path || outer->top != top)
+			break;
+		if (export_set_find(set, outer->path))
+			return false;
+		above = outer->above;
+	}
+	return true;
+}
+
 /* False if @set has an entry with the path, the id or the mount of @e, opened
- * by that, or has another path for the id of its top.  What an entry with a
- * mountpoint opened is wanted as long as the entry says the same. */
+ * by that, or an entry between it, which is in the export @above, and its top,
+ * or has another path for the id of its top.  What an entry with a mountpoint
+ * opened is wanted as long as the entry says the same. */
 static bool is_wanted(struct export_table *t, const struct export_tree *e,
-		      const struct export_set *set)
+		      uint32_t above, const struct export_set *set)
 {
 	const struct export *top = export_set_find_id(set, e->top);
 	const struct export *named = export_set_find(set, e->path);
 
 	return top && tree_belongs(e, top) &&
 	       (named == top || (!named && !export_set_find_id(set, e->id) &&
-				 !is_exports(t, set, e)));
+				 !is_exports(t, set, e) &&
+				 is_way_free(t->children, set, e->top, above)));
 }
 
 /* is_wanted() in the current snapshot. */
-static bool is_wanted_now(struct export_table *t, const struct export_tree *e)
+static bool is_wanted_now(struct export_table *t, const struct export_tree *e,
+			  uint32_t above)
 {
 	const struct export_set *set;
 	bool room;
 
 	rcu_enter();
 	set = export_set_now(t);
-	room = set && is_wanted(t, e, set);
+	room = set && is_wanted(t, e, above, set);
 	rcu_exit();
 	return room;
+}
+
+/* Under the lock: is_way_free() for @child in the current snapshot. */
+static bool is_way_free_now(struct children *c, const struct child *child)
+{
+	const struct export_set *set;
+	bool is_free;
+
+	rcu_enter();
+	set = export_set_now(c->table);
+	is_free = set && is_way_free(c, set, child->top, child->above);
+	rcu_exit();
+	return is_free;
 }
 
 /*
@@ -74,7 +110,7 @@ static void close_unused(struct children *c, uint32_t before,
 		struct export_tree *e = child ? atomic_load(&child->tree) :
 						NULL;
 		bool unwanted = e && set &&
-				!is_wanted(c->table, e, set);
+				!is_wanted(c->table, e, child->above, set);
 
 		if (e && (tree_has_moved(e) || (unwanted && force) ||
 			  (!ref_is_shared(&e->ref) &&
@@ -347,7 +383,8 @@ static int child_adopt(struct children *c, struct export_tree *e,
 		err = line ? -ENOSPC : -ESTALE;
 	else if (child->top != e->top ||
 		 (child->path && strcmp(child->path, e->path) != 0) ||
-		 !is_wanted_now(c->table, e))
+		 !is_wanted_now(c->table, e, line ? line->above :
+						    child->above))
 		err = -EEXIST;
 	if (err == 0 && line)
 		news = child_place(child, line);
@@ -443,7 +480,8 @@ int children_open(struct children *c, struct child *child)
 	int err;
 
 	mutex_lock(&c->lock);
-	path = child->path ? strdup(child->path) : NULL;
+	path = child->path && is_way_free_now(c, child) ? strdup(child->path) :
+							  NULL;
 	mutex_unlock(&c->lock);
 	if (!path)
 		return -ESTALE;

@@ -212,6 +212,32 @@ TEST(a_reload_takes_the_flavor_from_what_is_below_as_well)
 	ck_assert_uint_eq(ask(NFSPROC3_FSSTAT, &child, &by_sys), NFS3_OK);
 }
 
+/* An entry that comes later takes with it what is below. */
+TEST(a_new_entry_takes_over_file_systems_below_the_one_that_it_is_for)
+{
+	struct nfs3_fh child, deep, by_entry;
+
+	ck_assert_int_eq(mount("none", space_at("child/sub"), "tmpfs", 0,
+			       NULL), 0);
+	begin(",crossmnt,sec=sys:krb5", NULL);
+	ck_assert_uint_eq(look_up(&top, "child", &by_sys, &child), NFS3_OK);
+	ck_assert_uint_eq(look_up(&child, "sub", &by_sys, &deep), NFS3_OK);
+	ck_assert_uint_eq(ask(NFSPROC3_FSSTAT, &deep, &by_sys), NFS3_OK);
+	reload(",crossmnt,sec=sys:krb5", ",crossmnt,sec=krb5");
+	ck_assert_uint_eq(ask(NFSPROC3_FSSTAT, &child, &by_sys),
+			  NFS3ERR_STALE);
+	ck_assert_uint_eq(ask(NFSPROC3_FSSTAT, &deep, &by_sys),
+			  NFS3ERR_STALE);
+	ck_assert_uint_eq(look_up(&top, "child", &by_krb5, &child), NFS3_OK);
+	ck_assert_uint_eq(look_up(&child, "sub", &by_krb5, &by_entry),
+			  NFS3_OK);
+	ck_assert_uint_eq(ask(NFSPROC3_FSSTAT, &by_entry, &by_krb5), NFS3_OK);
+	ck_assert_uint_eq(ask(NFSPROC3_FSSTAT, &by_entry, &by_sys), DENIED);
+	/* Without the entry it is as it was. */
+	reload(",crossmnt,sec=sys:krb5", NULL);
+	ck_assert_uint_eq(ask(NFSPROC3_FSSTAT, &deep, &by_sys), NFS3_OK);
+}
+
 /* An entry of its own, also for a directory of the same file system. */
 TEST(the_handle_of_a_directory_is_of_the_export_that_it_was_found_in)
 {

@@ -8,9 +8,36 @@
  */
 #include "modules/krb5/krb5.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* Sets *@out to the service nfs of any host.  It is made once, and stays: to
+ * make it the library asks the resolver for this machine's name, which takes
+ * long where DNS does not answer, and every host can send tokens. */
+static OM_uint32 find_service(OM_uint32 *minor, gss_name_t *out)
+{
+	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	static gss_name_t service;
+	gss_buffer_desc text = { 3, "nfs" };
+	gss_name_t name = GSS_C_NO_NAME;
+	OM_uint32 major = GSS_S_COMPLETE, ignored;
+
+	pthread_mutex_lock(&lock);
+	if (!service)
+		major = gss_import_name(minor, &text,
+					GSS_C_NT_HOSTBASED_SERVICE, &name);
+	if (name) {
+		/* The library's own form: that of import is only text. */
+		major = gss_canonicalize_name(minor, name,
+					      (gss_OID)gss_mech_krb5, &service);
+		gss_release_name(&ignored, &name);
+	}
+	*out = service;
+	pthread_mutex_unlock(&lock);
+	return major;
+}
 
 /* The keys of any nfs/ principal in the keytab. */
 static bool get_keytab(const char *keytab, struct gss_accept *a,
@@ -21,18 +48,14 @@ static bool get_keytab(const char *keytab, struct gss_accept *a,
 	};
 	const gss_key_value_set_desc store = { ARRAY_SIZE(pairs), pairs };
 	gss_OID_set_desc mechs = { 1, (gss_OID)gss_mech_krb5 };
-	gss_buffer_desc service = { 3, "nfs" };
-	gss_name_t name = GSS_C_NO_NAME;
-	OM_uint32 major, minor, ignored;
+	OM_uint32 major, minor = 0;
+	gss_name_t name;
 
-	major = gss_import_name(&minor, &service, GSS_C_NT_HOSTBASED_SERVICE,
-				&name);
+	major = find_service(&minor, &name);
 	if (major == GSS_S_COMPLETE)
 		major = gss_acquire_cred_from(&minor, name, GSS_C_INDEFINITE,
 					      &mechs, GSS_C_ACCEPT, &store,
 					      cred, NULL, NULL);
-	if (name)
-		gss_release_name(&ignored, &name);
 	if (major == GSS_S_COMPLETE)
 		return true;
 	cfx_fail(a, major, minor, "to read its keytab");

@@ -6,6 +6,8 @@
 #include <openssl/rand.h>
 
 enum { BY_ACCEPTOR = 1, IS_SEALED = 2 };
+/* Receivers ignore the others (section 4.2.2). */
+enum { KNOWN_FLAGS = 7 };
 /* RRC: so many bytes at most are moved from the end to the front. */
 enum { ROTATED_MAX = 64 };
 
@@ -61,7 +63,8 @@ bool cfx_check(const void *keys, const struct iovec *iov, int n,
 
 	/* One by the acceptor is the server's own, sent back to it. */
 	return mic.len == HEADER + k->type->sum_len && h[0] == 4 && h[1] == 4 &&
-	       h[2] == k->flags && memcmp(h + 3, filler, 5) == 0 &&
+	       (h[2] & KNOWN_FLAGS) == k->flags &&
+	       memcmp(h + 3, filler, 5) == 0 &&
 	       mic_of(k, &k->theirs, iov, n, h, sum) &&
 	       CRYPTO_memcmp(sum, h + HEADER, k->type->sum_len) == 0;
 }
@@ -99,8 +102,8 @@ static bool open_token(const struct keys *k, struct pieces *p,
 	if (len < HEADER + BLOCK + HEADER + k->type->sum_len)
 		return false;
 	cfx_pieces_get(p, 0, h, HEADER);
-	if (h[0] != 5 || h[1] != 4 || h[2] != (k->flags | IS_SEALED) ||
-	    h[3] != 0xff)
+	if (h[0] != 5 || h[1] != 4 || h[3] != 0xff ||
+	    (h[2] & KNOWN_FLAGS) != (k->flags | IS_SEALED))
 		return false;
 	*extra = xdr_word(h + 4) >> 16;
 	rotated = xdr_word(h + 4) & 0xffff;

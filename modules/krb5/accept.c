@@ -3,8 +3,9 @@
  * accept - contexts of clients, by libgssapi-krb5.
  *
  * The keytab is read for each context: keys that an administrator adds or takes
- * away count at once.  There is no replay cache: a context that was made by a
- * repeated token has keys that its maker doesn't know (RFC 2203 section 7.2).
+ * away count at once, or a second after the keytab could not be read.  There is
+ * no replay cache: a context that was made by a repeated token has keys that
+ * its maker doesn't know (RFC 2203 section 7.2).
  */
 #include "modules/krb5/krb5.h"
 
@@ -12,6 +13,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "lib/clock.h"
 
 /* Sets *@out to the service nfs of any host.  It is made once, and stays: to
  * make it the library asks the resolver for this machine's name, which takes
@@ -138,6 +141,53 @@ static void accept_step(gss_cred_id_t cred, gss_ctx_id_t *ctx,
 		gss_release_name(&ignored, &client);
 }
 
+/* The last failure to read the keytab. */
+static struct {
+	pthread_mutex_t lock;		/* guards the rest */
+	time_t		at;		/* clock_coarse_s(); 0: there was none */
+	OM_uint32	major, minor;
+	char		why[GSS_WHY_MAX];
+} failure = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+static void keep_failure(const struct gss_accept *a)
+{
+	pthread_mutex_lock(&failure.lock);
+	failure.at = clock_coarse_s();
+	failure.major = a->major;
+	failure.minor = a->minor;
+	memcpy(failure.why, a->why, sizeof(failure.why));
+	pthread_mutex_unlock(&failure.lock);
+}
+
+/* True, and @a fails again, if the keytab could not be read in this second. */
+static bool failed_before(struct gss_accept *a)
+{
+	bool failed;
+
+	pthread_mutex_lock(&failure.lock);
+	failed = failure.at && failure.at == clock_coarse_s();
+	if (failed) {
+		a->major = failure.major;
+		a->minor = failure.minor;
+		memcpy(a->why, failure.why, sizeof(a->why));
+	}
+	pthread_mutex_unlock(&failure.lock);
+	return failed;
+}
+
+/* As get_keytab(), which is not called again in the second of a failure:
+ * libkrb5 1.20 leaks a name then, and every host can send tokens. */
+static bool try_keytab(const char *keytab, struct gss_accept *a,
+		       gss_cred_id_t *cred)
+{
+	if (failed_before(a))
+		return false;
+	if (get_keytab(keytab, a, cred))
+		return true;
+	keep_failure(a);
+	return false;
+}
+
 static void cfx_accept(void *keytab, struct gss_accept *a)
 {
 	gss_ctx_id_t ctx = a->making;
@@ -145,7 +195,7 @@ static void cfx_accept(void *keytab, struct gss_accept *a)
 	OM_uint32 minor;
 
 	a->making = NULL;
-	if (get_keytab(keytab, a, &cred)) {
+	if (try_keytab(keytab, a, &cred)) {
 		accept_step(cred, &ctx, a);
 		gss_release_cred(&minor, &cred);
 	}

@@ -182,7 +182,8 @@ enum export_need {
 	 * of the anonymous user, who may only read, and is_weak. */
 	EXPORT_MOUNTS,
 	/* No: stock clients take locks with AUTH_SYS whatever they mounted
-	 * with. */
+	 * with.  The caller's groups are those of the name service then, as
+	 * with Kerberos. */
 	EXPORT_LOCKS,
 };
 

@@ -260,6 +260,7 @@ int sec_admit(struct export_opts *opts, const struct export_peer *peer)
 	}
 	switch (peer->need) {
 	case EXPORT_LOCKS:
+		opts->manage_gids = true;
 		return 0;
 	case EXPORT_MOUNTS:
 		opts->is_weak = true;

@@ -56,8 +56,8 @@ static const char *by_port(enum rpc_auth_flavor flavor, enum export_need need,
 		return text;
 	}
 	export_put(e);
-	ck_assert_int_eq(o.manage_gids, is_listed(&o, flavor) &&
-			 flavor >= RPC_AUTH_KRB5);
+	ck_assert_int_eq(o.manage_gids, is_listed(&o, flavor) ?
+			 flavor >= RPC_AUTH_KRB5 : need == EXPORT_LOCKS);
 	snprintf(text, sizeof(text), "%s%s%s%s%s", o.rw ? "rw" : "ro",
 		 o.root_squash ? " root" : "", o.all_squash ? " all" : "",
 		 o.secure ? "" : " insecure", o.is_weak ? " weak" : "");

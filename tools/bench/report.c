@@ -93,7 +93,7 @@ static void put_bars(const struct hist *h)
 
 	while (first < h->max && hist_below(h, first) == 0)
 		first *= 2;
-	for (last = first; hist_below(h, last) < h->total && last < h->max;)
+	for (last = first; hist_below(h, last) < h->total;)
 		last *= 2;
 	for (uint64_t to = first; to <= last; to *= 2)
 		most = MAX(most, hist_below(h, to) - hist_below(h, to / 2));

@@ -183,7 +183,8 @@ static int send_children(struct tool *t, struct sent_dir *dir)
 			.dir = &dir->fh, .name = e->d_name, .up = dir });
 		worst = err > worst ? err : worst;
 	}
-	return errno && worst == TOOL_OK ?
+	/* A file that failed, of any directory, does not explain this. */
+	return errno && worst != TOOL_UNREACHABLE ?
 	       here_complain(&dir->h, -errno, 0) : worst;
 }
 

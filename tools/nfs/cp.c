@@ -25,6 +25,11 @@ int tool_cp(int n, char *const args[], const struct tool_options *given)
 		fputs("gannet-nfs: cp -T: one source has one copy\n", stderr);
 		return TOOL_USAGE;
 	}
+	/* Without this libsodium has its slowest code. */
+	if (o.checksum && sodium_init() < 0) {
+		fputs("gannet-nfs: cp: libsodium does not start\n", stderr);
+		return TOOL_FAILED;
+	}
 	o.into = n > 1;
 	for (int i = 0; i < n; i++)
 		if (!goes_one_way(args[i], to))

@@ -253,6 +253,8 @@ static int fetch_data(struct fetch *f, struct walk_at *at, struct aside *a)
 	clock_gettime(CLOCK_REALTIME_COARSE, &begun);
 	hash_begin(&source, (struct copy_end){ .fd = a->fd, .name = a->name,
 					      .from = a->have });
+	if (!f->w.t->o->checksum)
+		source.end.take = NULL;
 	err = copy_get(f->w.t, &obj, &source.end);
 	if (err == TOOL_OK && f->w.t->o->checksum && !obj.changed)
 		err = verify_copy(f->w.t, at, a, &source);

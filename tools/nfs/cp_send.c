@@ -140,6 +140,8 @@ static int write_part(struct tool *t, const struct here *h,
 	progress_skip(t, p->from);
 	source->end.from = p->from;
 	hash_begin(source, source->end);
+	if (!t->o->checksum)
+		source->end.take = NULL;
 	err = copy_put(t, &p->made.fh, &source->end);
 	return err == TOOL_OK && t->o->checksum ?
 	       verify_sent(t, h, &p->made, source) : err;

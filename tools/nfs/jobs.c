@@ -26,7 +26,8 @@ struct member {
 	struct cds_list_head over;	/* its operations */
 	struct cds_list_head link;	/* ready, or ended */
 	pthread_cond_t	     turn;
-	bool		     ready;
+	bool		     ready;	/* by link */
+	bool		     left;	/* and can't have the turn */
 };
 
 struct running {
@@ -59,10 +60,13 @@ struct jobs {
 	int		     worst;
 };
 
+/* One that has left is not ready before it enters: others would wait for it
+ * with the turn.  It can have operations under way. */
 static void ready_member(struct member *m)
 {
-	if (!m->ready)
-		cds_list_add_tail(&m->link, &m->jobs->ready);
+	if (m->ready || m->left)
+		return;
+	cds_list_add_tail(&m->link, &m->jobs->ready);
 	m->ready = true;
 }
 
@@ -144,14 +148,15 @@ static void release_member(struct nfsc_session *base, void *kept)
 	session_release(m->jobs->s, kept);
 }
 
-/* The tool's thread, whose calls come before there are jobs, has the turn
- * meanwhile. */
+/* If no other is ready, the tool's thread has the turn meanwhile, unless it has
+ * left itself. */
 static void leave_member(struct nfsc_session *base)
 {
 	struct member *m = container_of(base, struct member, base);
 	struct jobs *j = m->jobs;
 
-	if (m != &j->tool && cds_list_empty(&j->ready))
+	m->left = true;
+	if (cds_list_empty(&j->ready))
 		ready_member(&j->tool);
 	j->turn = NULL;
 	if (!cds_list_empty(&j->ready))
@@ -168,6 +173,7 @@ static void enter_member(struct nfsc_session *base)
 	mutex_lock(&j->lock);
 	j->entering--;
 	pthread_cond_signal(&j->entered);
+	m->left = false;
 	ready_member(m);
 	if (!j->turn)
 		pass_turn(j);

@@ -16,6 +16,7 @@
 
 #include "lib/hash.h"
 #include "tools/nfs/cp.h"
+#include "tools/nfs/say.h"
 
 enum { TRIES = 10 };
 
@@ -88,12 +89,12 @@ void cp_nothing_to_continue(const struct tool_options *o, const char *name,
 {
 	if (o->quiet || !o->resume)
 		return;
-	fputs("gannet-nfs: ", stderr);
-	tool_put_name(stderr, into);
-	fputs(" has no ", stderr);
-	tool_put_name(stderr, name);
+	fputs("gannet-nfs: ", say_stream());
+	tool_put_name(say_stream(), into);
+	fputs(" has no ", say_stream());
+	tool_put_name(say_stream(), name);
 	fputs(" to continue, and gets one (if it is the earlier copy itself, "
-	      "it goes on with -T)\n", stderr);
+	      "it goes on with -T)\n", say_stream());
 }
 
 bool cp_is_excluded(const struct tool_options *o, const char *name)

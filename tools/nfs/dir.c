@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/nfs/say.h"
 #include "tools/nfs/tool.h"
 #include "lib/util.h"
 
@@ -67,13 +68,14 @@ static int complain_endless(const struct tool *t, const char *what, int err)
 {
 	if (t->silent)
 		return TOOL_FAILED;
-	fputs("gannet-nfs: ", stderr);
-	tool_put_name(stderr, what);
+	fputs("gannet-nfs: ", say_stream());
+	tool_put_name(say_stream(), what);
 	if (err == -EOVERFLOW)
-		fprintf(stderr, ": the server lists more than %d names in "
-			"this directory\n", NAMES_MAX);
+		fprintf(say_stream(), ": the server lists more than %d names "
+			"in this directory\n", NAMES_MAX);
 	else
-		fputs(": the server's list of names has no end\n", stderr);
+		fputs(": the server's list of names has no end\n",
+		      say_stream());
 	return TOOL_FAILED;
 }
 

@@ -73,6 +73,8 @@ int aside_open(struct aside *a, int dir, const char *name,
 	       const struct cp_file *source, bool resume);
 /* Gives it its name.  0 or -errno. */
 int aside_place(struct aside *a);
+/* Removes it. */
+void aside_drop(struct aside *a);
 /* Ends the writing; without @keep what is still aside is removed. */
 int aside_close(struct aside *a, bool keep);
 

@@ -192,9 +192,15 @@ int aside_place(struct aside *a)
 	return 0;
 }
 
+void aside_drop(struct aside *a)
+{
+	unlinkat(a->dir, a->aside, 0);
+	a->aside[0] = '\0';
+}
+
 int aside_close(struct aside *a, bool keep)
 {
 	if (a->aside[0] && !keep)
-		unlinkat(a->dir, a->aside, 0);
+		aside_drop(a);
 	return close(a->fd) < 0 ? -errno : 0;
 }

@@ -208,16 +208,15 @@ static bool is_fetched(const struct fetch *f, const struct walk_at *at,
 
 /* A copy that differs leaves no part to be continued. */
 static int verify_copy(struct tool *t, const struct walk_at *at,
-		       const struct aside *a, struct cp_hash *source)
+		       struct aside *a, struct cp_hash *source)
 {
 	struct cp_hash copy;
 	int err = hash_here(t, &copy, a->fd, a->name);
 
-	if (err != TOOL_OK || hash_is_same(source, &copy))
-		return err;
-	if (ftruncate(a->fd, 0) < 0)
-		complain_local(at, -errno);
-	return walk_refuse(at, cp_differs);
+	if (err == TOOL_OK && hash_is_same(source, &copy))
+		return TOOL_OK;
+	aside_drop(a);
+	return err == TOOL_OK ? walk_refuse(at, cp_differs) : err;
 }
 
 /* Whether the copy that an earlier run has made is the file. */

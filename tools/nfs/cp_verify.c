@@ -69,8 +69,11 @@ int hash_here(struct tool *t, struct cp_hash *h, int fd, const char *name)
 
 	session_leave(t->s);
 	hash_begin(h, (struct copy_end){ .fd = fd, .name = name });
-	/* So that it comes from the disk, not from memory. */
-	fdatasync(fd);
+	/* So that it comes from the disk, not from memory.  If the flush fails,
+	 * the bytes can still be read from a cache, here or in the disk.
+	 * EINVAL: there is nothing to flush. */
+	if (n > 0 && fdatasync(fd) < 0 && errno != EINVAL)
+		n = -errno;
 	posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
 	while (n > 0) {
 		n = read_here(fd, mem, PIECE, h->bytes);

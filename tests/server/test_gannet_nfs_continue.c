@@ -482,9 +482,11 @@ TEST(a_replaced_file_keeps_its_mode)
 	stop();
 }
 
-/* Changes the beginning of @from/one when that is copied already. */
+/* Changes the beginning of @from/one when that is copied already, or puts
+ * @other in its place. */
 static void change_within(const char *from, const char *copy,
-			  const char *source, const char *target)
+			  const char *source, const char *target,
+			  const char *other)
 {
 	const struct timespec old[2] = { { 1000, 0 }, { 1000, 0 } };
 	int fd, status;
@@ -496,13 +498,13 @@ static void change_within(const char *from, const char *copy,
 	pid = signal_after(source, target, copy, 300000, SIGSTOP);
 	ck_assert(waitpid(pid, &status, WUNTRACED) == pid &&
 		  WIFSTOPPED(status));
-	fd = open(path(from, "one"), O_WRONLY);
+	fd = open(other ? other : path(from, "one"), O_WRONLY);
 	ck_assert_int_eq(pwrite(fd, "other", 5, 100), 5);
 	close(fd);
+	ck_assert(!other || rename(other, path(from, "one")) == 0);
 	kill(pid, SIGCONT);
 	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
-	ck_assert(WIFEXITED(status));
-	ck_assert_int_eq(WEXITSTATUS(status), 1);
+	ck_assert(WIFEXITED(status) && WEXITSTATUS(status) == 1);
 	ck_assert_msg(TOOL("cp", "-r", "--continue", source, target) == 0,
 		      "%s", err);
 	same(path(from, "one"), path(copy, "one"));
@@ -514,9 +516,13 @@ TEST_LOOP(a_source_that_changes_within_a_copy_fails_and_is_copied_again,
 	start(_i);
 	ck_assert_int_eq(mkdir(path(d.dir, "in"), 0755), 0);
 	change_within(keep(path(export, "t")), keep(path(d.dir, "in/t")),
-		      keep(url("t")), keep(path(d.dir, "in")));
+		      keep(url("t")), keep(path(d.dir, "in")), NULL);
 	change_within(keep(path(d.dir, "u")), keep(path(export, "u")),
-		      keep(path(d.dir, "u")), keep(url("")));
+		      keep(path(d.dir, "u")), keep(url("")), NULL);
+	make_file(path(d.dir, "other"), 8 << 20);
+	change_within(keep(path(d.dir, "v")), keep(path(export, "v")),
+		      keep(path(d.dir, "v")), keep(url("")),
+		      keep(path(d.dir, "other")));
 	stop();
 }
 

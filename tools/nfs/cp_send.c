@@ -60,10 +60,15 @@ bool send_is_done(const struct tool *t, const struct tool_object *at,
 	return cp_is_done(source, &copy, t->o->preserve);
 }
 
-static bool has_changed(int fd, const struct stat *was)
+/* A file that was put in its place is a change, too: it can be older than the
+ * copy, which --continue would take for a copy of it. */
+static bool has_changed(const struct here *h, int fd, const struct stat *was)
 {
-	struct stat is;
+	struct stat is, named;
 
+	if (fstatat(h->dir, h->name, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
+	    (named.st_dev != was->st_dev || named.st_ino != was->st_ino))
+		return true;
 	return fstat(fd, &is) < 0 || is.st_size != was->st_size ||
 	       is.st_mtim.tv_sec != was->st_mtim.tv_sec ||
 	       is.st_mtim.tv_nsec != was->st_mtim.tv_nsec;
@@ -75,7 +80,7 @@ static int end_sent_file(struct tool *t, const struct here *h, int fd,
 			 const struct tool_object *made,
 			 const struct stat *st)
 {
-	bool changed = has_changed(fd, st);
+	bool changed = has_changed(h, fd, st);
 	struct stat as = *st;
 	int err = TOOL_OK;
 

@@ -21,7 +21,8 @@
 #include "lib/util.h"
 
 #define COMMIT_EVERY	(1ull << 30)
-enum { BLOCK_MAX = 1 << 20, BLOCK_MIN = 512, PATIENCE = 10, RESTARTS = 10 };
+enum { BLOCK_MAX = 1 << 20, BLOCK_MIN = 512, SMALL = 64 << 10, PATIENCE = 10,
+       RESTARTS = 10 };
 
 struct block {
 	struct nfsc_op op;
@@ -56,23 +57,33 @@ struct ring {
 	bool	 asked;		/* READs came with attributes */
 };
 
-/* For a file of so many bytes, as far as is known. */
+/* Small files have small rings: as many as jobs are copied at a time, and their
+ * memory takes time to register. */
+void copy_ring_size(const struct tool *t, uint32_t max, uint64_t bytes,
+		    uint32_t *size, unsigned *n)
+{
+	uint32_t most = t->o->block ? t->o->block : BLOCK_MAX;
+
+	max = MAX(max, (uint32_t)BLOCK_MIN);
+	most = MIN(most, max);
+	*size = most;
+	if (bytes < most)
+		*size = MIN(most, (uint32_t)(bytes / SMALL + 1) * SMALL);
+	*n = MAX(t->o->config.depth, 1u);
+	if (bytes / *size < *n)
+		*n = (unsigned)(bytes / *size) + 1;
+}
+
+/* For a file of so many bytes, as far as is known; UINT64_MAX: it is not. */
 static int ring_init(struct ring *r, struct tool *t, const struct nfs3_fh *fh,
 		     enum nfsc_kind kind, uint64_t bytes)
 {
-	uint32_t max = kind == NFS_OP_READ ? t->limits.rtmax : t->limits.wtmax;
-
 	memset(r, 0, sizeof(*r));
 	r->t = t;
 	r->fh = *fh;
 	r->kind = kind;
-	r->size = t->o->block ? t->o->block : BLOCK_MAX;
-	max = MAX(max, (uint32_t)BLOCK_MIN);
-	r->size = MIN(r->size, max);
-	r->n = MAX(t->o->config.depth, 1u);
-	/* Memory that small files do not need takes time to register. */
-	if (bytes > 0 && bytes / r->size < r->n)
-		r->n = MIN(r->n, (unsigned)(bytes / r->size) + 1);
+	copy_ring_size(t, kind == NFS_OP_READ ? t->limits.rtmax :
+		       t->limits.wtmax, bytes, &r->size, &r->n);
 	r->b = calloc(r->n, sizeof(*r->b));
 	r->mem = mmap(NULL, (size_t)r->n * r->size, PROT_READ | PROT_WRITE,
 		      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -392,7 +403,11 @@ int copy_put(struct tool *t, const struct nfs3_fh *fh, struct copy_end *from)
 	unsigned restarts = 0;
 	struct progress p;
 	struct ring r;
-	int err = ring_init(&r, t, fh, NFS_OP_WRITE, from->size);
+	struct stat st;
+	/* A pipe or a device does not say how much there is. */
+	bool sized = fstat(from->fd, &st) == 0 && S_ISREG(st.st_mode);
+	int err = ring_init(&r, t, fh, NFS_OP_WRITE,
+			    sized ? from->size : UINT64_MAX);
 
 	if (err != TOOL_OK)
 		return err;

@@ -17,7 +17,7 @@
 #include "lib/util.h"
 #include "tools/nfs/say.h"
 
-enum { BLOCK = 1 << 20, NEAR_US = 1000, FAR_US = 10000 };
+enum { NEAR_US = 1000, FAR_US = 10000 };
 
 /* One that takes turns: a job, or the tool that starts them. */
 struct member {
@@ -303,10 +303,11 @@ unsigned jobs_for(const struct tool *t)
 
 uint64_t jobs_memory(const struct tool *t, uint64_t size)
 {
-	uint64_t all = (uint64_t)(t->o->block ? t->o->block : BLOCK) *
-		       MAX(t->o->config.depth, 1u);
+	uint32_t block;
+	unsigned n;
 
-	return MIN(size, all);
+	copy_ring_size(t, UINT32_MAX, size, &block, &n);
+	return (uint64_t)block * n;
 }
 
 /* A job has a file open, and keeps the directories above it. */

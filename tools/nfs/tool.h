@@ -269,6 +269,10 @@ struct copy_end {
 	bool (*take)(struct copy_end *end, const uint8_t *mem, size_t len);
 };
 
+/* The blocks for a file of @bytes bytes (UINT64_MAX: nobody knows) of a server
+ * that takes at most @max at once: *@n of *@size bytes each. */
+void copy_ring_size(const struct tool *t, uint32_t max, uint64_t bytes,
+		    uint32_t *size, unsigned *n);
 /* Bytes of a file, both ways. */
 int copy_get(struct tool *t, struct tool_object *obj, struct copy_end *to);
 int copy_put(struct tool *t, const struct nfs3_fh *fh, struct copy_end *from);

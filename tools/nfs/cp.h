@@ -71,6 +71,9 @@ struct aside {
  */
 int aside_open(struct aside *a, int dir, const char *name,
 	       const struct cp_file *source, bool resume);
+/* All is written: asks whether there was room for it.  0; or -errno, and it is
+ * removed, since nobody knows what is there of it. */
+int aside_settle(struct aside *a);
 /* Gives it its name.  0 or -errno. */
 int aside_place(struct aside *a);
 /* Removes it. */

@@ -184,6 +184,18 @@ int aside_open(struct aside *a, int dir, const char *name,
 	return err;
 }
 
+/* NFS, CIFS and FUSE can write when a file is closed, and say only then that
+ * there is no room, or no disk.  Each descriptor's close does that. */
+int aside_settle(struct aside *a)
+{
+	int other = fcntl(a->fd, F_DUPFD_CLOEXEC, 0);
+	int err = other < 0 || close(other) < 0 ? -errno : 0;
+
+	if (err < 0)
+		aside_drop(a);
+	return err;
+}
+
 int aside_place(struct aside *a)
 {
 	if (renameat(a->dir, a->aside, a->dir, a->name) < 0)

@@ -93,6 +93,12 @@ static int complain_local(const struct walk_at *at, int err)
 	return tool_reason(err, 0);
 }
 
+/* The outcome of a local step, 0 or -errno, as an exit code. */
+static int check_local(const struct walk_at *at, int err)
+{
+	return err < 0 ? complain_local(at, err) : TOOL_OK;
+}
+
 /* Set-user-ID and the like are for the server's users, not for this one. */
 static mode_t copied_mode(const struct fetch *f, const struct walk_at *at)
 {
@@ -255,20 +261,18 @@ static int fetch_data(struct fetch *f, struct walk_at *at, struct aside *a)
 	if (!f->w.t->o->checksum)
 		source.end.take = NULL;
 	err = copy_get(f->w.t, &obj, &source.end);
+	if (err == TOOL_OK)
+		err = check_local(at, aside_settle(a));
 	if (err == TOOL_OK && f->w.t->o->checksum && !obj.changed)
 		err = verify_copy(f->w.t, at, a, &source);
-	if (err == TOOL_OK) {
-		err = set_mtime(a->fd, obj.changed ? &at->attr.attr.mtime :
-				&begun);
-		err = err < 0 ? complain_local(at, err) : TOOL_OK;
-	}
+	if (err == TOOL_OK)
+		err = check_local(at, set_mtime(a->fd, obj.changed ?
+						&at->attr.attr.mtime : &begun));
 	if (err == TOOL_OK)
 		err = set_attributes(f, at, a->fd, a->there && !f->w.t->o->
 				     preserve ? a->mode : copied_mode(f, at));
-	if (err == TOOL_OK) {
-		err = aside_place(a);
-		err = err < 0 ? complain_local(at, err) : TOOL_OK;
-	}
+	if (err == TOOL_OK)
+		err = check_local(at, aside_place(a));
 	if (err != TOOL_OK) {
 		fputs("gannet-nfs: the copy of ", say_stream());
 		walk_put_path(say_stream(), at);

@@ -205,9 +205,10 @@ static void answer_nfs(const struct liar *l, uint32_t procedure,
 	case 6:			/* another size is another file */
 		put_post_attr(x, object, l->changes ? DIR : REG);
 		xdr_get_u64(in);
-		count = MIN(xdr_get_u32(in), (uint32_t)DATA);
+		count = MIN(xdr_get_u32(in),
+			    (uint32_t)(l->halves ? DATA / 2 : DATA));
 		xdr_put_u32(x, count);
-		xdr_put_bool(x, count == DATA);
+		xdr_put_bool(x, l->halves || count == DATA);
 		xdr_put_opaque(x, "lie\n", count);
 		return;
 	case 17:

@@ -40,6 +40,7 @@ struct liar {
 	bool		circles;	/* or name by name all comes again */
 	uint32_t	refused;	/* procedure of NFS: with ACCES */
 	bool		changes;	/* a file, each time it is read */
+	bool		halves;		/* a file ends before its size */
 	bool		makes;		/* takes all changes for done */
 	bool		finds;		/* each name that is not there is one
 					 * file */

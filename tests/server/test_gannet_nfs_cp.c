@@ -255,6 +255,24 @@ TEST(a_file_that_may_not_be_read_replaces_nothing)
 	stop();
 }
 
+TEST(a_file_that_ends_before_its_size_is_reported_and_copied_again)
+{
+	struct liar l = { .names = one_file, .nnames = 1, .halves = true };
+	char at[128];
+
+	liar_start(&l);
+	start(WAY_TCP);
+	snprintf(at, sizeof(at), "tcp://127.0.0.1:%u/e", l.port);
+	ck_assert_int_eq(TOOL("cp", "-r", at, d.dir), 1);
+	has(err, "/e/file: the server ended it before its size");
+	l.halves = false;
+	ck_assert_msg(TOOL("cp", "-r", "--continue", at, d.dir) == 0, "%s",
+		      err);
+	ck_assert_int_eq(stat_of(path(d.dir, "e/file")).st_size, 4);
+	liar_stop(&l);
+	stop();
+}
+
 /* ---- files at a time */
 
 enum { MANY = 42, SENT = 14, AT_A_TIME = 7, CREATE = 8, READ = 6 };

@@ -313,6 +313,7 @@ int copy_get(struct tool *t, struct tool_object *obj, struct copy_end *to)
 	if (err == TOOL_OK)
 		err = check_at_end(&r);
 	obj->changed = r.changed;
+	to->reached = at;
 	progress_fini(&p, err == TOOL_OK);
 	ring_fini(&r);
 	return err;

@@ -30,6 +30,8 @@ struct fetch {
 };
 
 static const char no_copy[] = "left out: it is no file, directory or link";
+static const char too_short[] = "the server ended it before its size; copy it "
+				"again";
 
 /*
  * A local directory, from the visit that enters it until all below it is there:
@@ -243,6 +245,27 @@ static int compare_fetched(const struct fetch *f, const struct walk_at *at,
 	return err;
 }
 
+/* Receives the file.  *@why says why it has to be copied again, or is NULL. */
+static int fetch_bytes(struct fetch *f, struct walk_at *at, struct aside *a,
+		       const char **why)
+{
+	struct tool_object obj = { .fh = at->fh, .attr = at->attr };
+	struct cp_hash source;
+	int err;
+
+	hash_begin(&source, (struct copy_end){ .fd = a->fd, .name = a->name,
+					      .from = a->have });
+	if (!f->w.t->o->checksum)
+		source.end.take = NULL;
+	err = copy_get(f->w.t, &obj, &source.end);
+	*why = obj.changed ? cp_changed :
+	       source.end.reached < at->attr.attr.size ? too_short : NULL;
+	if (err == TOOL_OK)
+		err = check_local(at, aside_settle(a));
+	return err == TOOL_OK && f->w.t->o->checksum && !*why ?
+	       verify_copy(f->w.t, at, a, &source) : err;
+}
+
 /* The copy gets the time when the copying began, by the coarse clock that file
  * systems use: a source that changes later is newer.  A source that no longer
  * has its listed attributes can have changed earlier, even after an earlier
@@ -250,23 +273,14 @@ static int compare_fetched(const struct fetch *f, const struct walk_at *at,
  * copies it again. */
 static int fetch_data(struct fetch *f, struct walk_at *at, struct aside *a)
 {
-	struct tool_object obj = { .fh = at->fh, .attr = at->attr };
 	struct timespec begun;
-	struct cp_hash source;
+	const char *why;
 	int err;
 
 	clock_gettime(CLOCK_REALTIME_COARSE, &begun);
-	hash_begin(&source, (struct copy_end){ .fd = a->fd, .name = a->name,
-					      .from = a->have });
-	if (!f->w.t->o->checksum)
-		source.end.take = NULL;
-	err = copy_get(f->w.t, &obj, &source.end);
+	err = fetch_bytes(f, at, a, &why);
 	if (err == TOOL_OK)
-		err = check_local(at, aside_settle(a));
-	if (err == TOOL_OK && f->w.t->o->checksum && !obj.changed)
-		err = verify_copy(f->w.t, at, a, &source);
-	if (err == TOOL_OK)
-		err = check_local(at, set_mtime(a->fd, obj.changed ?
+		err = check_local(at, set_mtime(a->fd, why ?
 						&at->attr.attr.mtime : &begun));
 	if (err == TOOL_OK)
 		err = set_attributes(f, at, a->fd, a->there && !f->w.t->o->
@@ -278,8 +292,7 @@ static int fetch_data(struct fetch *f, struct walk_at *at, struct aside *a)
 		walk_put_path(say_stream(), at);
 		fputs(" is not complete\n", say_stream());
 	}
-	return err == TOOL_OK && obj.changed ? walk_refuse(at, cp_changed) :
-	       err;
+	return err == TOOL_OK && why ? walk_refuse(at, why) : err;
 }
 
 static int fetch_file(struct fetch *f, struct walk_at *at)

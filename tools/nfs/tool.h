@@ -265,6 +265,7 @@ struct copy_end {
 	const char *name;
 	uint64_t    from;	/* the first byte, for which @fd is in place */
 	uint64_t    size;	/* of a put; the bar goes up to it */
+	uint64_t    reached;	/* of a get, when it is over: the file's end */
 	/* Gets all bytes, in order, once; or NULL.  False: a get ends here. */
 	bool (*take)(struct copy_end *end, const uint8_t *mem, size_t len);
 };

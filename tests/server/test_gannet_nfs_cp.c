@@ -273,6 +273,26 @@ TEST(a_file_that_ends_before_its_size_is_reported_and_copied_again)
 	stop();
 }
 
+static const struct liar_name twice[] = {
+	{ 0, "file", 0, 1, 1, NULL },
+	{ 0, "file", 0, 1, 1, NULL },
+};
+
+TEST(a_file_that_is_listed_twice_is_copied_once)
+{
+	struct liar l = { .names = twice, .nnames = ARRAY_SIZE(twice) };
+	char at[128];
+
+	liar_start(&l);
+	start(WAY_TCP);
+	snprintf(at, sizeof(at), "tcp://127.0.0.1:%u/e", l.port);
+	ck_assert_msg(TOOL("cp", "-r", at, d.dir) == 0, "%s", err);
+	ck_assert_str_eq(err, "");
+	ck_assert_int_eq(stat_of(path(d.dir, "e/file")).st_size, 4);
+	liar_stop(&l);
+	stop();
+}
+
 /* ---- files at a time */
 
 enum { MANY = 42, SENT = 14, AT_A_TIME = 7, CREATE = 8, READ = 6 };

@@ -108,6 +108,15 @@ static bool is_dot(const struct nfsc_entry *e)
 	       (strcmp(e->name, ".") == 0 || strcmp(e->name, "..") == 0);
 }
 
+/* A directory that changes while it is listed can have a name twice. */
+static bool is_listed_again(const struct listing *l, size_t i)
+{
+	const struct nfsc_entry *e = l->e[i], *before = i ? l->e[i - 1] : NULL;
+
+	return before && before->fileid == e->fileid && before->len == e->len &&
+	       memcmp(before->name, e->name, e->len) == 0;
+}
+
 static int walk_into(struct walk *w, struct walk_at *at)
 {
 	struct listing l;
@@ -115,7 +124,7 @@ static int walk_into(struct walk *w, struct walk_at *at)
 
 	worst = tool_list(w->t, &at->fh, at->name, &l);
 	for (size_t i = 0; i < l.n && worst != TOOL_UNREACHABLE; i++) {
-		if (is_dot(l.e[i]))
+		if (is_dot(l.e[i]) || is_listed_again(&l, i))
 			continue;
 		err = walk_entry(w, at, l.e[i], i + 1 == l.n);
 		worst = err > worst ? err : worst;

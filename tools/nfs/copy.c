@@ -209,7 +209,7 @@ static int write_out(int fd, const uint8_t *mem, size_t len, const char *to)
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0)
-			return tool_complain(to, -errno, 0);
+			return tool_complain_here(to, -errno);
 		mem += n;
 		len -= (size_t)n;
 	}
@@ -237,7 +237,7 @@ static int leave_out(int fd, size_t len, const char *to)
 
 	/* Its size is right even if this is the last. */
 	if (at < 0 || ftruncate(fd, at) < 0)
-		return tool_complain(to, -errno, 0);
+		return tool_complain_here(to, -errno);
 	return TOOL_OK;
 }
 
@@ -334,7 +334,7 @@ static int read_in(struct ring *r, struct block *b, int fd, uint64_t at,
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0)
-			return tool_complain(from, -errno, 0);
+			return tool_complain_here(from, -errno);
 		if (n == 0)
 			break;
 		b->len += (uint32_t)n;

@@ -97,8 +97,9 @@ struct here {
 extern const char here_no_copy[];	/* is said about others */
 
 void here_put(FILE *f, const struct here *h);
-/* tool_complain() of this object. */
+/* tool_complain() of this object, and tool_complain_here(). */
 int here_complain(const struct here *h, int err, uint32_t status);
+int here_fail(const struct here *h, int err);
 /* Says why it is left out; returns TOOL_FAILED. */
 int here_leave_out(const struct here *h, const char *why);
 /* The last part of a path, without slashes behind it, in @path; NULL: "." and

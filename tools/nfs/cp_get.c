@@ -92,7 +92,7 @@ static int complain_local(const struct walk_at *at, int err)
 {
 	fputs("gannet-nfs: the copy of ", say_stream());
 	walk_put_path(say_stream(), at);
-	return tool_reason(err, 0);
+	return tool_reason_here(err);
 }
 
 /* The outcome of a local step, 0 or -errno, as an exit code. */
@@ -453,7 +453,7 @@ static int open_target(struct fetch *f, const char *to,
 	if (f->into >= 0)
 		return TOOL_OK;
 	if (f->w.t->o->into || (errno != ENOENT && errno != ENOTDIR))
-		return tool_complain(to, -errno, 0);
+		return tool_complain_here(to, -errno);
 	len = strlen(to);
 	if (len >= PATH_MAX)
 		return tool_complain(to, -ENAMETOOLONG, 0);
@@ -469,7 +469,7 @@ static int open_target(struct fetch *f, const char *to,
 	if (f->into < 0)
 		f->into = open(slash ? path : ".", O_RDONLY | O_DIRECTORY |
 			       O_CLOEXEC);
-	return f->into < 0 ? tool_complain(to, -errno, 0) : TOOL_OK;
+	return f->into < 0 ? tool_complain_here(to, -errno) : TOOL_OK;
 }
 
 static int fetch_tree(struct fetch *f, const struct tool_object *obj)

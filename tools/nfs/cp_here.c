@@ -26,6 +26,13 @@ int here_complain(const struct here *h, int err, uint32_t status)
 	return tool_reason(err, status);
 }
 
+int here_fail(const struct here *h, int err)
+{
+	fputs("gannet-nfs: ", say_stream());
+	here_put(say_stream(), h);
+	return tool_reason_here(err);
+}
+
 int here_leave_out(const struct here *h, const char *why)
 {
 	fputs("gannet-nfs: ", say_stream());

@@ -95,7 +95,7 @@ static int make_there(struct tool *t, const struct here *h,
 		return dir->len > 0 ? tool_lookup(t, dir, name, made) : TOOL_OK;
 	}
 	if (fstatat(h->dir, h->name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-		return here_complain(h, -errno, 0);
+		return here_fail(h, -errno);
 	/* This user has to write to it, whoever may later. */
 	if (tool_make_dir(t, dir, name, (st.st_mode & 0777) | 0700, &op) < 0 ||
 	    (op.status != 0 && op.status != NFS_EXIST))
@@ -146,7 +146,7 @@ static int start_send(struct tool *t, const struct here *h,
 	struct send_job *j = calloc(1, sizeof(*j) + len + as);
 
 	if (!j)
-		return here_complain(h, -ENOMEM, 0);
+		return here_fail(h, -ENOMEM);
 	j->job.run = run_send;
 	j->is_link = S_ISLNK(st->st_mode);
 	j->job.bytes = j->is_link ? 0 :
@@ -185,7 +185,7 @@ static int send_children(struct tool *t, struct sent_dir *dir)
 	}
 	/* A file that failed, of any directory, does not explain this. */
 	return errno && worst != TOOL_UNREACHABLE ?
-	       here_complain(&dir->h, -errno, 0) : worst;
+	       here_fail(&dir->h, -errno) : worst;
 }
 
 /* 0 or -errno. */
@@ -233,7 +233,7 @@ static int send_dir(struct tool *t, const struct here *h,
 		return here_leave_out(h, "too many directories below another");
 	err = open_sent(h, to->up, &dir);
 	if (err < 0)
-		return here_complain(h, err, 0);
+		return here_fail(h, err);
 	if (to->name)
 		err = make_there(t, h, to, &made);
 	else
@@ -252,7 +252,7 @@ static int send_one(struct tool *t, const struct here *h,
 	struct stat st;
 
 	if (fstatat(h->dir, h->name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-		return here_complain(h, -errno, 0);
+		return here_fail(h, -errno);
 	if (S_ISDIR(st.st_mode))
 		return send_dir(t, h, to);
 	if (t->o->dry_run)
@@ -283,7 +283,7 @@ static int send_as(struct tool *t, const struct here *h,
 	struct stat st;
 
 	if (stat(h->name, &st) < 0)
-		return here_complain(h, -errno, 0);
+		return here_fail(h, -errno);
 	if (!S_ISDIR(st.st_mode))
 		return here_complain(h, 0, NFS_ISDIR);
 	return send_dir(t, h, &(struct place){ .dir = &at->fh });
@@ -300,7 +300,7 @@ static int send_top(struct tool *t, const char *from,
 
 	/* A link that is named is followed. */
 	if (!realpath(from, real))
-		return tool_complain(from, -errno, 0);
+		return tool_complain_here(from, -errno);
 	if (at->fh.len == 0 || at->attr.attr.type != VFS_DIR)
 		return send_one(t, &h, &(struct place){ .dir = &at->parent,
 							.name = at->name });

@@ -213,7 +213,7 @@ static int send_open(struct tool *t, const struct here *h, int fd,
 	int err;
 
 	if (fstat(fd, &st) < 0)
-		return here_complain(h, -errno, 0);
+		return here_fail(h, -errno);
 	if (!S_ISREG(st.st_mode))
 		return here_leave_out(h, here_no_copy);
 	err = tool_lookup(t, dir, name, &at);
@@ -239,7 +239,7 @@ int send_file(struct tool *t, const struct here *h,
 			O_CLOEXEC), err;
 
 	if (fd < 0)
-		return here_complain(h, -errno, 0);
+		return here_fail(h, -errno);
 	err = send_open(t, h, fd, dir, name);
 	close(fd);
 	return err;
@@ -268,7 +268,7 @@ int send_link(struct tool *t, const struct here *h,
 			      .name = name, .target = target };
 
 	if (n < 0 || n == sizeof(target))
-		return here_complain(h, n < 0 ? -errno : -ENAMETOOLONG, 0);
+		return here_fail(h, n < 0 ? -errno : -ENAMETOOLONG);
 	target[n] = '\0';
 	if (session_do(t->s, &op) == 0 && op.status == NFS_EXIST &&
 	    link_is_sent(t, dir, name, target))

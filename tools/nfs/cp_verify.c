@@ -82,7 +82,7 @@ int hash_here(struct tool *t, struct cp_hash *h, int fd, const char *name)
 	}
 	free(mem);
 	session_enter(t->s);
-	return n < 0 ? tool_complain(name, (int)n, 0) : TOOL_OK;
+	return n < 0 ? tool_complain_here(name, (int)n) : TOOL_OK;
 }
 
 int hash_there(struct tool *t, const struct tool_object *obj, uint64_t from,

@@ -46,6 +46,19 @@ int tool_complain(const char *what, int err, uint32_t status)
 	return tool_reason(err, status);
 }
 
+int tool_reason_here(int err)
+{
+	fprintf(say_stream(), ": %s\n", strerror(-err));
+	return TOOL_FAILED;
+}
+
+int tool_complain_here(const char *what, int err)
+{
+	fputs("gannet-nfs: ", say_stream());
+	tool_put_name(say_stream(), what);
+	return tool_reason_here(err);
+}
+
 /* The port of NFS, and its answer. */
 static int complain_port(const struct tool *t, int err)
 {

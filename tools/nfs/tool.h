@@ -90,6 +90,10 @@ struct tool {
 int tool_complain(const char *what, int err, uint32_t status);
 /* The end of such a line, behind the name. */
 int tool_reason(int err, uint32_t status);
+/* The same of what this system said, -errno @err, which no server is to blame
+ * for: a disk can say EBADMSG, and a file system ETIMEDOUT. */
+int tool_complain_here(const char *what, int err);
+int tool_reason_here(int err);
 /* A name is bytes: what would do something to a terminal is shown as \ooo, and
  * so are bytes that are no UTF-8. */
 void tool_put_name(FILE *f, const char *name);

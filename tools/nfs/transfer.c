@@ -79,11 +79,11 @@ static int get_file(struct tool *t, struct tool_object *obj, const char *to)
 	end.name = to;
 	end.fd = open(to, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
 	if (end.fd < 0)
-		return tool_complain(to, -errno, 0);
+		return tool_complain_here(to, -errno);
 	err = copy_get(t, obj, &end);
 	/* Some file systems say only now that there is no room. */
 	if (close(end.fd) < 0 && err == TOOL_OK)
-		err = tool_complain(to, -errno, 0);
+		err = tool_complain_here(to, -errno);
 	if (err != TOOL_OK)
 		fprintf(stderr, "gannet-nfs: %s is not complete\n", to);
 	return check_source(t, obj, err);
@@ -163,7 +163,7 @@ static int put_file(struct tool *t, int fd, const char *from)
 	int err;
 
 	if (fstat(fd, &st) < 0)
-		return tool_complain(from, -errno, 0);
+		return tool_complain_here(from, -errno);
 	if (S_ISDIR(st.st_mode))
 		return tool_complain(from, -EISDIR, 0);
 	err = tool_find(t, &at, true, true);
@@ -197,7 +197,7 @@ int tool_put(const char *from, const char *url, const struct tool_options *o)
 	if (strcmp(from, "-") != 0) {
 		fd = open(from, O_RDONLY | O_CLOEXEC);
 		if (fd < 0)
-			return tool_complain(from, -errno, 0);
+			return tool_complain_here(from, -errno);
 	}
 	err = tool_open(&t, url, o);
 	if (err == TOOL_OK) {

@@ -238,8 +238,7 @@ static void drop_others(struct nlm *nlm, struct nlm_hold *h, uint32_t kept)
 			/* If the host reaches the newer state again, it has
 			 * restarted. */
 			mutex_lock(&nlm->lock);
-			r->from.state = kept;
-			r->from.older = 0;
+			nlm_range_keep(&nlm->table, h, r, kept);
 			mutex_unlock(&nlm->lock);
 			continue;
 		}

@@ -354,6 +354,15 @@ void nlm_range_set(struct nlm_table *t, struct nlm_hold *h,
 	join_ranges(t, h, cds_list_entry(next, struct nlm_range, link), r);
 }
 
+void nlm_range_keep(struct nlm_table *t, struct nlm_hold *h,
+		    struct nlm_range *r, uint32_t state)
+{
+	r->from.state = state;
+	r->from.older = 0;
+	join_ranges(t, h, cds_list_entry(r->link.prev, struct nlm_range, link),
+		    r);
+}
+
 /* The ranges of @h that overlap @at. */
 static unsigned count_ranges(const struct nlm_hold *h,
 			     const struct nlm_span *at)

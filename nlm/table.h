@@ -407,6 +407,10 @@ void nlm_range_set(struct nlm_table *t, struct nlm_hold *h,
 		   struct nlm_spare *s);
 void nlm_range_clear(struct nlm_table *t, struct nlm_hold *h,
 		     const struct nlm_span *at, struct nlm_spare *s);
+/* The host has restarted in @state, which is one of @r's: forgets the other
+ * one.  May free @r, and join its bytes to the range before it. */
+void nlm_range_keep(struct nlm_table *t, struct nlm_hold *h,
+		    struct nlm_range *r, uint32_t state);
 
 /* A new one, the last, asleep.  NULL: no memory, or too many. */
 struct nlm_wait *nlm_wait_add(struct nlm_table *t, struct nlm_file *f,

@@ -328,6 +328,39 @@ TEST(a_host_is_found_and_counted_among_few_however_many_its_network_has)
 	ck_assert_uint_le(nlm_steps - before, FEW);
 }
 
+/* ---- a host that restarts */
+
+static void lock_byte(struct nlm_hold *h, uint64_t byte, uint32_t state)
+{
+	const struct nlm_span at = { byte, byte, true };
+	struct nlm_spare spare;
+
+	ck_assert(nlm_spare_get(&table, owner->host, false, &spare));
+	nlm_range_set(&table, h, &at, state, &spare);
+	nlm_spare_put(&spare);
+}
+
+TEST(ranges_that_a_restart_keeps_are_joined)
+{
+	struct nlm_hold *h = nlm_hold_get(file, owner);
+	struct nlm_range *r, *next;
+
+	lock_byte(h, 1, 5);
+	lock_byte(h, 2, 5);
+	lock_byte(h, 2, 7);
+	lock_byte(h, 3, 5);
+	ck_assert_uint_eq(table.ranges, 3);
+	cds_list_for_each_entry_safe(r, next, &h->ranges, link)
+		nlm_range_keep(&table, h, r, 5);
+	ck_assert_uint_eq(table.ranges, 1);
+	ck_assert_uint_eq(owner->host->n[NLM_RANGES], 1);
+	r = cds_list_first_entry(&h->ranges, struct nlm_range, link);
+	ck_assert_uint_eq(r->at.start, 1);
+	ck_assert_uint_eq(r->at.end, 3);
+	ck_assert_uint_eq(r->from.state, 5);
+	ck_assert_uint_eq(r->from.older, 0);
+}
+
 /* ---- keys that peers choose */
 
 static unsigned longest_chain(struct cds_list_head *bucket)

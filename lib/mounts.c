@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* mounts - of mounts at one place the last one covers the others. */
+/* mounts - each is on another one, and covers what that has at its place: also
+ * mounts, which stay in the list. */
 #include "lib/mounts.h"
 
 #include <stdbool.h>
@@ -77,25 +78,80 @@ static uint64_t place_of_line(const char *line)
 	return dev;
 }
 
-/* Returns @of of the line of the file system where @path lies. */
+/* A mount at or above a path. */
+struct mounted {
+	unsigned id, on;	/* its number, and that of the mount below it */
+	size_t	 len;		/* of its place */
+	uint64_t what;		/* is asked for */
+};
+
+static const struct mounted *mount_below(const struct mounted *m, size_t n,
+					 const struct mounted *of)
+{
+	for (size_t i = 0; i < n; i++)
+		if (m[i].id == of->on && &m[i] != of)
+			return &m[i];
+	return NULL;
+}
+
+/* The mount that a walk along the path comes to next from @at, or first, if
+ * that is NULL.  It does not come to those that this one covers. */
+static const struct mounted *mount_next(const struct mounted *m, size_t n,
+					const struct mounted *at)
+{
+	const struct mounted *next = NULL;
+
+	for (size_t i = 0; i < n; i++)
+		if (mount_below(m, n, &m[i]) == at &&
+		    (!next || m[i].len <= next->len))
+			next = &m[i];
+	return next;
+}
+
+/* Adds the mount of @line to *@m, if it is at or above @path.  False: there is
+ * no memory. */
+static bool note_mount(const char *line, const char *path,
+		       uint64_t (*of)(const char *line), struct mounted **m,
+		       size_t *n)
+{
+	struct mounted new, *more;
+	char point[POINT_SIZE];
+
+	if (sscanf(line, "%u %u %*s %*s %4095s", &new.id, &new.on, point) != 3)
+		return true;
+	mounts_decode(point);
+	new.len = strlen(point);
+	if (!is_at_or_below(path, point, new.len))
+		return true;
+	new.what = of(line);
+	more = reallocarray(*m, *n + 1, sizeof(*more));
+	if (!more)
+		return false;
+	more[(*n)++] = new;
+	*m = more;
+	return true;
+}
+
+/* Returns @of of the line of the file system where @path lies; 0 also without
+ * memory. */
 static uint64_t search(FILE *list, const char *path,
 		       uint64_t (*of)(const char *line))
 {
-	char *line = NULL, point[POINT_SIZE];
-	size_t size = 0, most = 0, len;
+	const struct mounted *at = NULL, *next;
+	struct mounted *m = NULL;
+	char *line = NULL;
+	size_t size = 0, n = 0;
 	uint64_t found = 0;
+	bool whole = true;
 
-	while (getline(&line, &size, list) > 0) {
-		if (sscanf(line, "%*s %*s %*s %*s %4095s", point) != 1)
-			continue;
-		mounts_decode(point);
-		len = strlen(point);
-		if (len < most || !is_at_or_below(path, point, len))
-			continue;
-		most = len;
-		found = of(line);
+	while (whole && getline(&line, &size, list) > 0)
+		whole = note_mount(line, path, of, &m, &n);
+	while (whole && (next = mount_next(m, n, at))) {
+		at = next;
+		found = at->what;
 	}
 	free(line);
+	free(m);
 	return found;
 }
 

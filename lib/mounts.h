@@ -8,10 +8,10 @@
 
 /* The number of the file system where the absolute @path lies, if no symbolic
  * link leads elsewhere.  File systems of one network server, or of one ZFS
- * pool, have one number.  0: there is no list. */
+ * pool, have one number.  0: it is not known. */
 uint64_t mounts_place(const char *path);
 /* The device of that file system, as the list has it: on btrfs, that of no
- * file.  0: there is no list. */
+ * file.  0: it is not known. */
 uint64_t mounts_device(const char *path);
 /* The same by another list than that of this process. */
 uint64_t mounts_place_in(FILE *list, const char *path);

@@ -45,6 +45,17 @@ TEST(a_path_lies_in_the_last_mount_above_it)
 	ck_assert_uint_ne(place("/srv/j"), place("/srv"));
 }
 
+static uint64_t device(char *mounts, const char *path)
+{
+	FILE *f = fmemopen(mounts, strlen(mounts), "r");
+	uint64_t got;
+
+	ck_assert_ptr_nonnull(f);
+	got = mounts_device_in(f, path);
+	fclose(f);
+	return got;
+}
+
 TEST(each_file_system_has_a_device)
 {
 	static const char *const paths[] = { "/usr", "/srv/x", "/srv/a b/c",
@@ -52,13 +63,29 @@ TEST(each_file_system_has_a_device)
 	static const unsigned devs[][2] = { { 8, 1 }, { 8, 2 }, { 0, 40 },
 					    { 0, 41 }, { 8, 3 } };
 
-	for (size_t i = 0; i < sizeof(devs) / sizeof(devs[0]); i++) {
-		FILE *f = fmemopen(list, strlen(list), "r");
-
-		ck_assert_uint_eq(mounts_device_in(f, paths[i]),
+	for (size_t i = 0; i < sizeof(devs) / sizeof(devs[0]); i++)
+		ck_assert_uint_eq(device(list, paths[i]),
 				  makedev(devs[i][0], devs[i][1]));
-		fclose(f);
-	}
+}
+
+/* What was mounted at /srv/x and below is under what was mounted at /srv then.
+ * What was moved to /opt/x is in the list before what it is on. */
+TEST(a_path_does_not_lie_in_a_mount_that_another_one_covers)
+{
+	static char covered[] =
+		"40 41 8:4 / /opt/x rw - ext4 /dev/sda4 rw\n"
+		"22 1 8:1 / / rw - ext4 /dev/sda1 rw\n"
+		"41 22 8:5 / /opt rw - ext4 /dev/sda5 rw\n"
+		"23 22 8:2 / /srv/x rw - ext4 /dev/sda2 rw\n"
+		"24 23 8:6 / /srv/x/y/z rw - ext4 /dev/sda6 rw\n"
+		"25 22 8:3 / /srv rw - ext4 /dev/sda3 rw\n";
+
+	ck_assert_uint_eq(device(covered, "/srv"), makedev(8, 3));
+	ck_assert_uint_eq(device(covered, "/srv/x/y"), makedev(8, 3));
+	ck_assert_uint_eq(device(covered, "/srv/x/y/z"), makedev(8, 3));
+	ck_assert_uint_eq(device(covered, "/opt/x/y"), makedev(8, 4));
+	ck_assert_uint_eq(device(covered, "/opt/y"), makedev(8, 5));
+	ck_assert_uint_eq(device(covered, "/usr"), makedev(8, 1));
 }
 
 TEST(file_systems_of_one_server_or_pool_are_one_place)

@@ -390,6 +390,27 @@ static pid_t only_child(void)
 	return pid;
 }
 
+/* A path of the server's is that of the disk, in an export. */
+TEST_LOOP(a_disk_that_hangs_in_an_export_holds_no_other_file, 0, WAYS)
+{
+	struct posix_own_path *path;
+
+	run("mkdir e/hung && ln e/f e/g");
+	begin(_i, "state");
+	if (fuse_rights_mount(space_at("hung"), "") < 0)
+		return;
+	ck_assert_int_eq(posix_own_path_get(space_at("hung"), &path), 0);
+	kill(only_child(), SIGSTOP);
+	/* Files with several names are compared by number, */
+	ck_assert_int_eq(nfs_exists(top, "g"), NFS3_OK);
+	/* and names that differ in case by what has them. */
+	ck_assert_int_eq(try_mkdir(&root, top, "HUNG"), NFS3_OK);
+	ck_assert_int_eq(try_rmdir(top, "HUNG"), NFS3_OK);
+	kill(only_child(), SIGCONT);
+	posix_own_path_put(path);
+	ck_assert_int_eq(umount2(space_at("hung"), MNT_DETACH), 0);
+}
+
 TEST(a_directory_on_a_disk_that_hangs_holds_no_other_directory)
 {
 	struct asked a = { 0 };

@@ -7,10 +7,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/openat2.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "lib/mounts.h"
@@ -24,6 +26,8 @@ struct posix_own_path {
 	struct posix_own *dir;		/* counted; NULL: there was no such */
 	int	 error;			/* then: why; -errno */
 	dev_t	 dev;			/* of the directory that it is in */
+	bool	 elsewhere;		/* another file system is mounted on
+					 * it */
 	dev_t	 dir_dev;		/* of @dir */
 	ino_t	 dir_ino;
 	struct place {
@@ -194,6 +198,18 @@ static void own_path_enter(struct posix_own_path *p)
 	mutex_unlock(&lock);
 }
 
+/* True if the list of mounts has another file system at the place than around
+ * it. */
+static bool is_mounted_on(const struct place *at)
+{
+	char *path = joined(at->at, at->at[1] ? "/" : "", at->name);
+	uint64_t dev = path ? mounts_device(path) : 0;
+	uint64_t around = mounts_device(at->at);
+
+	free(path);
+	return dev && around && dev != around;
+}
+
 static struct posix_own_path *own_path_make(const char *path)
 {
 	struct posix_own_path *p = calloc(1, sizeof(*p));
@@ -215,6 +231,7 @@ static struct posix_own_path *own_path_make(const char *path)
 		posix_own_id(p->dir, &p->dir_dev, &p->dir_ino);
 	last = p->n ? &p->places[p->n - 1] : NULL;
 	p->dev = last && stat(last->at, &st) == 0 ? st.st_dev : p->dir_dev;
+	p->elsewhere = last && is_mounted_on(last);
 	return p;
 }
 
@@ -238,6 +255,7 @@ static struct posix_own_path *own_path_find(const struct posix_own_path *like)
 	mutex_lock(&lock);
 	p = all;
 	while (p && (p->dir != like->dir || p->dev != like->dev ||
+		     p->elsewhere != like->elsewhere ||
 		     strcmp(p->path, like->path) != 0 || !same_places(p, like)))
 		p = p->next;
 	if (p)
@@ -319,7 +337,8 @@ static int path_has(const struct posix_own_path *p, dev_t dev,
 	struct stat now;
 	int is = p->dir && p->dir_dev == dev ? posix_own_has(p->dir, st) : 0;
 
-	if (is || p->dev != dev)
+	/* What is elsewhere may hang, and is not @st. */
+	if (is || p->dev != dev || p->elsewhere)
 		return is;
 	return stat(p->path, &now) == 0 && now.st_dev == st->st_dev &&
 	       now.st_ino == st->st_ino;
@@ -362,19 +381,47 @@ static bool some_place_is_named(const char *name, bool change)
 	return is;
 }
 
-/* In a directory without case two names are one.  While neither is there, no
- * system call tells; nor where the server's can't be looked at. */
+/*
+ * Sets @st to the attributes of @name in @dir.  Returns 0; -EXDEV if something
+ * is mounted there, which is not accessed, because it may hang; or another
+ * -errno.
+ */
+static int stat_beneath(int dir, const char *name, struct stat *st)
+{
+	const struct open_how how = {
+		.flags = O_PATH | O_NOFOLLOW | O_CLOEXEC,
+		.resolve = RESOLVE_NO_XDEV,
+	};
+	int fd = (int)syscall(SYS_openat2, dir, name, &how, sizeof(how));
+	int err;
+
+	if (fd < 0 && errno != ENOSYS && errno != EPERM)
+		return -errno;
+	if (fd < 0)		/* this system refuses the call */
+		return fstatat(dir, name, st, AT_SYMLINK_NOFOLLOW) < 0 ?
+		       -errno : 0;
+	err = fstat(fd, st) < 0 ? -errno : 0;
+	close(fd);
+	return err;
+}
+
+/*
+ * In a directory without case two names are one.  While neither is there, no
+ * system call tells; nor where the server's can't be looked at, nor where
+ * something is mounted on both.
+ */
 static bool can_be_same_file(const struct posix_node *dir, const char *name,
 			     const struct place *at)
 {
-	char *path = joined(at->at, "/", at->name);
 	struct stat a, b;
-	bool has = path && lstat(path, &a) == 0;
-	bool is = fstatat(dir->fd, name, &b, AT_SYMLINK_NOFOLLOW) == 0 ?
-		  has && a.st_dev == b.st_dev && a.st_ino == b.st_ino : !has;
+	int is = stat_beneath(dir->fd, name, &a);
+	int own = stat_beneath(dir->fd, at->name, &b);
 
-	free(path);
-	return is;
+	if (is == 0 && own == 0)
+		return a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+	if (is == -EXDEV || own == -EXDEV)
+		return is == own;
+	return is < 0 && own < 0;
 }
 
 /* True if the list of mounts has the place on another file system than @fs,

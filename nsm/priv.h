@@ -25,7 +25,8 @@ struct nsm_waiter {
 	struct nsm_host	*host;		/* one of its calls is ours */
 	nsm_done_fn	*done;		/* NULL: nobody waits any more */
 	void		*arg;
-	uint64_t	 until;		/* ms; 0: rpc.statd was not busy yet */
+	uint64_t	 until;		/* ms; 0: rpc.statd was neither busy
+					 * nor gone yet */
 	uint32_t	 state;		/* of ours, that the host is told */
 };
 

@@ -25,7 +25,6 @@
 #include "wire/getport.h"
 
 STAT(nsm_statd_failed, "hosts that rpc.statd refused to monitor");
-
 STAT(nsm_statd_false, "status monitors at rpcbind that are not rpc.statd");
 STAT(nsm_user_false, "lock managers at rpcbind that are not this machine's");
 

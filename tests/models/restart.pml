@@ -4,11 +4,11 @@
  * orders of events.
  *
  * It has two processes, which have the same numbers after each start, and lock
- * two bytes.  Its status monitor's state grows at each restart, or goes back when
- * the host is restored; LOCK has it.  A notice of each start can come at any time
- * from then on, and any number of times.  A LOCK that has come waits as long as
- * it likes, also while its host restarts.  The network loses the others then, as
- * TCP does.
+ * two bytes.  Its status monitor's state grows at each restart, or goes back
+ * when the host is restored; LOCK has it.  A notice of each start can come at
+ * any time from then on, and any number of times.  A LOCK that has come waits as
+ * long as it likes, also while its host restarts.  The network loses the others
+ * then, as TCP does.
  *
  * Asserted: a byte that a living process was granted stays its own; and when the
  * host's last start was noticed, and a LOCK has come since the last notice, no
@@ -17,9 +17,9 @@
  * Left out: what is held, if the state is one that the host had before: the two
  * can't be told apart.
  *
- * -DSTARTS=n: restarts; -DPROCESSES=n: 1 or 2; -DLATE: a LOCK can come after its host has restarted, as
- * over UDP; -DONCE: notices of earlier starts don't; -DUNKNOWN: those do of which
- * the server knows nothing, too.
+ * -DSTARTS=n: restarts; -DPROCESSES=n: 1 or 2; -DLATE: a LOCK can come after its
+ * host has restarted, as over UDP; -DONCE: notices of earlier starts can't;
+ * -DUNKNOWN: those can, even if the server does not know of the start.
  */
 #ifndef STARTS
 #define STARTS 2

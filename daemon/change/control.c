@@ -400,6 +400,7 @@ static int clear_path(const struct sockaddr_un *at)
 
 static int make_socket(struct control *c)
 {
+	bool shared;
 	int err;
 
 	c->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -408,15 +409,17 @@ static int make_socket(struct control *c)
 	err = clear_path(&c->at);
 	if (err)
 		return err;
-	/* The file has this mode from its begin; the kernel lets no other user
-	 * connect (unix(7)). */
-	if (fchmod(c->fd, 0600) < 0 ||
-	    bind(c->fd, (struct sockaddr *)&c->at, sizeof(c->at)) < 0)
-		return -errno;
 	/* A user who isn't in the group may not give it the socket, which then
 	 * is that user's and root's. */
-	if ((has_group && lchown(c->at.sun_path, (uid_t)-1, group) == 0 &&
-	     chmod(c->at.sun_path, 0660) < 0) || listen(c->fd, 16) < 0) {
+	shared = has_group && fchown(c->fd, (uid_t)-1, group) == 0;
+	/* The file has this mode from its begin; the kernel lets no other user
+	 * connect (unix(7)). */
+	if (fchmod(c->fd, shared ? 0660 : 0600) < 0 ||
+	    bind(c->fd, (struct sockaddr *)&c->at, sizeof(c->at)) < 0)
+		return -errno;
+	/* Not chmod(): it follows links, which a user may put in its place. */
+	if ((shared && lchown(c->at.sun_path, (uid_t)-1, group) < 0) ||
+	    listen(c->fd, 16) < 0) {
 		err = -errno;
 		unlink(c->at.sun_path);
 	}

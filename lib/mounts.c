@@ -110,9 +110,9 @@ static const struct mounted *mount_next(const struct mounted *m, size_t n,
 
 /* Adds the mount of @line to *@m, if it is at or above @path.  False: there is
  * no memory. */
-static bool note_mount(const char *line, const char *path,
-		       uint64_t (*of)(const char *line), struct mounted **m,
-		       size_t *n)
+static bool remember_mount(const char *line, const char *path,
+			   uint64_t (*of)(const char *line), struct mounted **m,
+			   size_t *n)
 {
 	struct mounted new, *more;
 	char point[POINT_SIZE];
@@ -145,7 +145,7 @@ static uint64_t search(FILE *list, const char *path,
 	bool whole = true;
 
 	while (whole && getline(&line, &size, list) > 0)
-		whole = note_mount(line, path, of, &m, &n);
+		whole = remember_mount(line, path, of, &m, &n);
 	while (whole && (next = mount_next(m, n, at))) {
 		at = next;
 		found = at->what;

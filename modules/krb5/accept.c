@@ -144,7 +144,7 @@ static void accept_step(gss_cred_id_t cred, gss_ctx_id_t *ctx,
 /* The last failure to read the keytab. */
 static struct {
 	pthread_mutex_t lock;		/* guards the rest */
-	time_t		at;		/* clock_coarse_s(); 0: there was none */
+	time_t		at;		/* clock_coarse_s(); 0: none */
 	OM_uint32	major, minor;
 	char		why[GSS_WHY_MAX];
 } failure = { .lock = PTHREAD_MUTEX_INITIALIZER };

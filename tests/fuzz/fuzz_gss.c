@@ -44,8 +44,8 @@ static void must(bool ok)
 static void put_head(struct xdr_out *x, uint32_t proc)
 {
 	struct rpc_header h = {
-		.xid = ++xid, .prog = TEST_PROG, .vers = TEST_VERS, .proc = proc,
-		.flavor = RPCSEC_GSS,
+		.xid = ++xid, .prog = TEST_PROG, .vers = TEST_VERS,
+		.proc = proc, .flavor = RPCSEC_GSS,
 	};
 	uint8_t body[RPC_MAX_AUTH];
 	struct xdr_out c;

@@ -68,8 +68,8 @@ TEST(each_file_system_has_a_device)
 				  makedev(devs[i][0], devs[i][1]));
 }
 
-/* What was mounted at /srv/x and below is under what was mounted at /srv then.
- * What was moved to /opt/x is in the list before what it is on. */
+/* The first mount of /srv/x, and all below, is under the later one of /srv.
+ * The mount that was moved to /opt/x is in the list before what it is on. */
 TEST(a_path_does_not_lie_in_a_mount_that_another_one_covers)
 {
 	static char covered[] =

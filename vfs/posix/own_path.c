@@ -337,7 +337,7 @@ static int path_has(const struct posix_own_path *p, dev_t dev,
 	struct stat now;
 	int is = p->dir && p->dir_dev == dev ? posix_own_has(p->dir, st) : 0;
 
-	/* What is elsewhere may hang, and is not @st. */
+	/* A path elsewhere may hang, and is not @st. */
 	if (is || p->dev != dev || p->elsewhere)
 		return is;
 	return stat(p->path, &now) == 0 && now.st_dev == st->st_dev &&

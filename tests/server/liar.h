@@ -26,29 +26,30 @@ struct liar_name {
 };
 
 struct liar {
-	/* The test's, before the start. */
+	/* The test's, before the start; what is atomic, while none of its calls
+	 * is under way, too. */
 	const struct liar_name *names;
 	unsigned	nnames;
-	uint32_t	mount_status;	/* of MNT */
+	atomic_uint	mount_status;	/* of MNT */
 	uint8_t		mounted;	/* the object of every path */
-	uint32_t	flavor;		/* that MNT lists; 0: none */
-	const char     *exported;	/* all that EXPORT has, or NULL */
-	uint32_t	only_program;	/* others are not there; 0: all are */
-	uint32_t	only_version;	/* others are a mismatch; 0: 3 */
+	atomic_uint	flavor;		/* that MNT lists; 0: none */
+	const char *_Atomic exported;	/* all that EXPORT has, or NULL */
+	atomic_uint	only_program;	/* others are not there; 0: all are */
+	atomic_uint	only_version;	/* others are a mismatch; 0: 3 */
 	bool		denies;		/* all calls but NULL: MSG_DENIED */
-	bool		stops;		/* no listing ends: nothing follows, */
-	bool		circles;	/* or name by name all comes again */
-	uint32_t	refused;	/* procedure of NFS: with ACCES */
-	bool		changes;	/* a file, each time it is read */
-	bool		halves;		/* a file ends before its size */
+	atomic_bool	stops;		/* no listing ends: nothing follows, */
+	atomic_bool	circles;	/* or name by name all comes again */
+	atomic_uint	refused;	/* procedure of NFS: with ACCES */
+	atomic_bool	changes;	/* a file, each time it is read */
+	atomic_bool	halves;		/* a file ends before its size */
 	bool		makes;		/* takes all changes for done */
 	bool		finds;		/* each name that is not there is one
 					 * file */
 	bool		mute;		/* takes calls, and answers none */
-	uint32_t	mute_procedure;	/* of NFS: of this alone; 0: of none */
+	atomic_uint	mute_procedure;	/* of NFS: of this alone; 0: of none */
 	bool		mute_mount;	/* MNT of MOUNT alone */
-	uint32_t	held_procedure;	/* of NFS: its replies are held, */
-	unsigned	hold;		/* until so many are, and then come the
+	atomic_uint	held_procedure;	/* of NFS: its replies are held, */
+	atomic_uint	hold;		/* until so many are, and then come the
 					 * last one first */
 	atomic_uint	most_held;	/* at a time, so far */
 	uint32_t	fragment;	/* replies are cut into fragments of so

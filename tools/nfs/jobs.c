@@ -19,7 +19,7 @@
 
 enum { NEAR_US = 1000, FAR_US = 10000 };
 
-/* One that takes turns: a job, or the tool that starts them. */
+/* A member takes turns: a job, or the tool that starts them. */
 struct member {
 	struct nfsc_session  base;	/* what it sees of the session */
 	struct jobs	    *jobs;
@@ -60,8 +60,8 @@ struct jobs {
 	int		     worst;
 };
 
-/* One that has left is not ready before it enters: others would wait for it
- * with the turn.  It can have operations under way. */
+/* A member that has left is not ready before it enters: it would have the turn
+ * while others wait.  It can have operations under way. */
 static void ready_member(struct member *m)
 {
 	if (m->ready || m->left)

@@ -266,13 +266,15 @@ TEST(calls_above_a_limit_hold_up_no_others)
 {
 	struct peer slow, other, elsewhere;
 
-	publish_limits(",client_max_ops=1");
+	/* A rule for each client: 300 calls are few for the other. */
+	harness_publish(&srv, "/mem 127.0.0.1" OPTIONS
+			",client_max_ops=1000000) "
+			"127.0.0.2" OPTIONS ",client_max_ops=1)\n"
+			"/one *" OPTIONS ")\n");
 	peer_open(&slow, "127.0.0.2", srv.port);
 	hold_calls(&slow, 150);
-	publish_limits(",client_max_ops=1000000");
 	peer_open(&other, "127.0.0.1", srv.port);
 	is_served(&other, MEM, 300);
-	publish_limits(",client_max_ops=1");
 	/* The same client, by another connection and by this one. */
 	peer_open(&elsewhere, "127.0.0.2", srv.port);
 	is_served(&elsewhere, ONE, 300);

@@ -153,7 +153,7 @@ built_and_checked()
 	logged in_tree "$name" all || { fail "$name builds"; return; }
 	find "$work/$name" -name '*.trs' -delete
 	# Most tests wait more than they work.
-	logged in_tree "$name" -k -j$((4 * jobs)) check >/dev/null || status=$?
+	logged in_tree "$name" -k -j$((3 * jobs)) check >/dev/null || status=$?
 	count_results "$work/$name"
 	[ "$status" = 0 ] || [ "$failed" -gt "$before" ] || {
 		tail -30 "$phase_log"

@@ -4,9 +4,11 @@
  *
  * When all threads are busy, the first job in the list waits for one.  If it
  * has waited for GROW_MS, the keeper starts another thread; if jobs have waited
- * ever since it did so last, twice as many as then.  So a thousand jobs that
- * are quick take few threads, and a thousand that hang, also with quick ones
- * between them, delay the next one by a fraction of a second.
+ * ever since it did so last, twice as many as then, but none before those have
+ * begun: on a busy machine threads take long to begin, and no more of them make
+ * that shorter.  So a thousand jobs that are quick take few threads, and a
+ * thousand that hang, also with quick ones between them, delay the next one by
+ * a fraction of a second.
  *
  * Threads without a job lie on a stack: the last one in gets the next job, and
  * the ones at the bottom end.
@@ -58,9 +60,10 @@ static struct crew {
 	struct cds_list_head hands;
 	struct hand	*idle;
 	unsigned	 size;		/* threads, also those to come, */
+	unsigned	 starting;	/* those of them that have not begun */
 	unsigned	 most;		/* of so many */
 	unsigned	 busy;		/* those with a job */
-	uint64_t	 grown;		/* when threads were started last, */
+	uint64_t	 grown;		/* when the last of a step began, */
 	unsigned	 step;		/* how many, 0: no job waited since */
 } crew = {
 	.lock = PTHREAD_MUTEX_INITIALIZER,
@@ -205,6 +208,12 @@ static void unstack(struct hand *h)
 	*at = h->below;
 }
 
+/* If not, the keeper waits for a thread. */
+static bool can_grow(void)
+{
+	return crew.starting == 0 && crew.size < crew.most;
+}
+
 /* Called and returns with the lock held.  NULL: no job came for long. */
 static struct crew_job *await_job(struct hand *h)
 {
@@ -212,7 +221,7 @@ static struct crew_job *await_job(struct hand *h)
 
 	h->below = crew.idle;
 	crew.idle = h;
-	if (crew.size >= crew.most)
+	if (!can_grow())
 		pthread_cond_signal(&crew.changed);
 	while (!h->job && cond_wait_until(&h->given, &crew.lock, until))
 		;
@@ -228,6 +237,10 @@ static void hand_work(void *arg)
 
 	mutex_lock(&crew.lock);
 	cds_list_add(&h.link, &crew.hands);
+	if (--crew.starting == 0) {
+		crew.grown = clock_ns();
+		pthread_cond_signal(&crew.changed);
+	}
 	while (take_due(&h) || await_job(&h))
 		hand_run(&h, &name);
 	cds_list_del(&h.link);
@@ -264,8 +277,8 @@ static void grow(void)
 	int err = 0;
 
 	n = crew.step = MIN(n, crew.most - crew.size);
-	crew.grown = clock_ns();
 	crew.size += n;
+	crew.starting += n;
 	mutex_unlock(&crew.lock);
 	for (; n > 0 && err == 0; n--)
 		err = start_thread("crew", hand_work);
@@ -275,6 +288,7 @@ static void grow(void)
 		return;
 	}
 	crew.size -= n + 1;
+	crew.starting -= n + 1;
 	crew.step = 0;
 	stat_inc(crew_no_thread);
 	log_limited(LOG_LEVEL_WARN, "can't start a thread for exports, so they "
@@ -309,7 +323,7 @@ static void keep_crew(void *arg)
 		grows = MAX(job->due, crew.grown) + GROW_MS * NS_PER_MS;
 		if (crew.idle)
 			give_job(crew.idle);
-		else if (crew.size >= crew.most)
+		else if (!can_grow())
 			keeper_sleep(CREW_IDLE);
 		else if (crew.size > 0 && now < grows)
 			keeper_sleep(grows);

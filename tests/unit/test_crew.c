@@ -9,6 +9,7 @@
 #include "lib/stats.h"
 #include "lib/thread.h"
 #include "lib/util.h"
+#include "tests/unit/pause.h"
 #include "tests/unit/runner.h"
 
 #define MANY	500
@@ -65,8 +66,20 @@ static void prepare(struct job *j, uint64_t (*run)(struct crew_job *))
 	ck_assert_int_eq(crew_job_init(&j->job, run, "job"), 0);
 }
 
+static atomic_bool are_held;
+static sem_t begins;
+
+/* A new thread names itself before it does anything else. */
+int pthread_setname_np(pthread_t thread, const char *name)
+{
+	if (strcmp(name, "crew") == 0 && atomic_load(&are_held))
+		wait_sem(&begins);
+	return 0;
+}
+
 static void setup(void)
 {
+	sem_init(&begins, 0, 0);
 	sem_init(&gate, 0, 0);
 }
 
@@ -84,6 +97,24 @@ TEST(quick_jobs_take_far_fewer_threads_than_they_are)
 		crew_run(&jobs[i].job);
 	EVENTUALLY(atomic_load(&ran) == MANY);
 	ck_assert_uint_le(crew_size(), MANY / 4);
+}
+
+/* As on a machine that is busy.  The pause has room for eight steps. */
+TEST(no_thread_is_started_while_earlier_ones_have_not_begun)
+{
+	static struct job jobs[MANY];
+
+	atomic_store(&are_held, true);
+	for (unsigned i = 0; i < MANY; i++) {
+		prepare(&jobs[i], run_quickly);
+		crew_run(&jobs[i].job);
+	}
+	EVENTUALLY(crew_size() == 1);
+	pause_on_purpose(200000);
+	ck_assert_uint_eq(crew_size(), 1);
+	atomic_store(&are_held, false);
+	sem_post(&begins);
+	EVENTUALLY(atomic_load(&ran) == MANY);
 }
 
 /* Those of one place have a bound, which leaves threads to the others. */

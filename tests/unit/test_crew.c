@@ -99,7 +99,7 @@ TEST(quick_jobs_take_far_fewer_threads_than_they_are)
 	ck_assert_uint_le(crew_size(), MANY / 4);
 }
 
-/* As on a machine that is busy.  The pause has room for eight steps. */
+/* As on a machine that is busy. */
 TEST(no_thread_is_started_while_earlier_ones_have_not_begun)
 {
 	static struct job jobs[MANY];
@@ -110,6 +110,7 @@ TEST(no_thread_is_started_while_earlier_ones_have_not_begun)
 		crew_run(&jobs[i].job);
 	}
 	EVENTUALLY(crew_size() == 1);
+	/* Time for eight steps, none of which may be taken. */
 	pause_on_purpose(200000);
 	ck_assert_uint_eq(crew_size(), 1);
 	atomic_store(&are_held, false);

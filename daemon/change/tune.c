@@ -77,12 +77,16 @@ void tune_free(struct options *o)
 	free(o);
 }
 
-/* Whether the audit stream can be opened; it changes when all else does. */
-static int try_audit(const struct options *o, char **why)
+/* Whether the audit stream can be opened; it changes when all else does.  While
+ * the disk of its file does not answer, the one of @old goes on. */
+static int try_audit(const struct options *old, const struct options *o,
+		     char **why)
 {
 	struct audit_sink sink;
 	int err = audit_sink_open(o->audit, &sink);
 
+	if (err == -ETIMEDOUT && strcmp(old->audit, o->audit) == 0)
+		return 0;
 	if (!err)
 		audit_sink_close(&sink);
 	else if (asprintf(why, "audit: %s: %s", o->audit, strerror(-err)) < 0)
@@ -101,14 +105,18 @@ int tune_reload(const struct options *start, struct options **now,
 	int err = o ? options_again(start, o, &why) : -ENOMEM;
 
 	if (!err)
-		err = try_audit(o, &why);
+		err = try_audit(old, o, &why);
 	if (err) {
 		outcome_error(out, why ? why : strerror(-err));
 	} else {
 		export_table_manage_gids(exports, o->manage_gids);
 		by = tune_exports(start, o);
 		err = own_files_keep(&by);
-		if (!err)
+		if (err)
+			outcome_error(out, err == -ETIMEDOUT ? "a new file of "
+				      "the server's is on a file system that "
+				      "does not answer" : strerror(-err));
+		else
 			err = exports_publish(&by, exports, out);
 	}
 	free(why);

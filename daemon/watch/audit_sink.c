@@ -10,6 +10,9 @@
 #include <syslog.h>
 #include <unistd.h>
 
+#include "lib/errand.h"
+#include "lib/util.h"
+
 #if HAVE_SYSTEMD
 #include <systemd/sd-journal.h>
 #endif
@@ -25,6 +28,55 @@ static enum audit_kind kind_of(const char *value)
 	return strcasecmp(value, "syslog") ? AUDIT_FILE : AUDIT_SYSLOG;
 }
 
+/* The opening of a file, whose disk may hang. */
+struct opening {
+	struct errand errand;
+	int	fd;
+	char	path[];
+};
+
+static int run_opening(struct errand *e)
+{
+	struct opening *o = container_of(e, struct opening, errand);
+
+	/* A pipe without a reader must not hang its writer. */
+	o->fd = open(o->path, O_WRONLY | O_APPEND | O_CREAT | O_NOCTTY |
+		     O_NONBLOCK | O_CLOEXEC, 0640);
+	return o->fd < 0 ? -errno : 0;
+}
+
+static void drop_opening(struct errand *e)
+{
+	struct opening *o = container_of(e, struct opening, errand);
+
+	if (o->fd >= 0)
+		close(o->fd);
+	free(o);
+}
+
+/* The descriptor or -errno. */
+static int open_sink_file(const char *path)
+{
+	size_t len = strlen(path) + 1;
+	struct opening *o = malloc(sizeof(*o) + len);
+	int err;
+
+	if (!o)
+		return -ENOMEM;
+	memcpy(o->path, path, len);
+	o->errand = (struct errand){ .path = o->path, .run = run_opening,
+				     .drop = drop_opening };
+	err = errand_begin(&o->errand);
+	if (err == 0) {
+		err = errand_await(&o->errand, errand_deadline());
+		if (err == -ETIMEDOUT)
+			return err;
+	}
+	err = err ? : o->fd;
+	free(o);
+	return err;
+}
+
 int audit_sink_open(const char *value, struct audit_sink *sink)
 {
 	struct audit_sink s = { .kind = kind_of(value), .fd = -1 };
@@ -33,12 +85,10 @@ int audit_sink_open(const char *value, struct audit_sink *sink)
 	s.name = strdup(value ? value : "off");
 	if (!s.name)
 		return -ENOMEM;
-	/* A pipe without a reader must not hang its writer. */
 	if (s.kind == AUDIT_FILE)
-		s.fd = open(value, O_WRONLY | O_APPEND | O_CREAT | O_NOCTTY |
-			    O_NONBLOCK | O_CLOEXEC, 0640);
+		s.fd = open_sink_file(value);
 	if (s.kind == AUDIT_FILE && s.fd < 0) {
-		err = -errno;
+		err = s.fd;
 		free(s.name);
 		return err;
 	}

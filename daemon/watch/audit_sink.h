@@ -14,7 +14,8 @@ struct audit_sink {
 	char		*name;		/* for the log */
 };
 
-/* Opens what the value of --audit names, which was checked; NULL: off.  0 or
+/* Opens what the value of --audit names, which was checked; NULL: off.  0;
+ * -ETIMEDOUT: the disk of a file does not answer within two seconds; or another
  * -errno. */
 int audit_sink_open(const char *value, struct audit_sink *sink);
 void audit_sink_close(struct audit_sink *sink);

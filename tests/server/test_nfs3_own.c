@@ -18,6 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "lib/errand.h"
 #include "tests/server/fuse_rights.h"
 #include "tests/server/mount_space.h"
 #include "tests/server/nfs_names.h"
@@ -441,6 +442,39 @@ TEST(a_directory_on_a_disk_that_hangs_holds_no_other_directory)
 		ck_assert_int_eq(umount2(hung, MNT_DETACH), 0);
 	}
 	run("rmdir hung");
+}
+
+/* A reload calls posix_keep_out(). */
+static int keep_out(const char *name)
+{
+	char path[128];
+	const char *paths[] = { path };
+
+	snprintf(path, sizeof(path), "%s", space_at(name));
+	return posix_keep_out(paths, 1);
+}
+
+TEST(a_reload_while_a_disk_hangs_ends_and_keeps_its_paths)
+{
+	run("mkdir e/hung");
+	begin(0, "state");
+	if (fuse_rights_mount(space_at("hung"), "") < 0)
+		return;
+	ck_assert_int_eq(keep_out("hung/audit"), 0);
+	kill(only_child(), SIGSTOP);
+	errand_wait_ms = 20;
+	ck_assert_int_eq(keep_out("hung/audit"), 0);
+	ck_assert_int_eq(keep_out("hung/new"), -ETIMEDOUT);
+	/* The next ones know that, and add nothing to what waits. */
+	errand_wait_ms = 3600 * 1000;
+	ck_assert_int_eq(keep_out("hung/audit"), 0);
+	ck_assert_int_eq(keep_out("hung/new"), -ETIMEDOUT);
+	ck_assert_int_eq(try_rename(top, "hung", top, "x"), NFS3ERR_ACCES);
+	kill(only_child(), SIGCONT);
+	EVENTUALLY(keep_out("hung/new") == 0);
+	ck_assert_int_eq(keep_out("f"), 0);
+	ck_assert_int_eq(posix_keep_out(NULL, 0), 0);
+	ck_assert_int_eq(umount2(space_at("hung"), MNT_DETACH), 0);
 }
 
 int main(void)

@@ -53,6 +53,8 @@ struct posix_own_path;
  * exist.  0 or -ENOMEM.  May block.
  */
 int  posix_own_path_get(const char *path, struct posix_own_path **out);
+/* Counts it once more. */
+void posix_own_path_hold(struct posix_own_path *p);
 /* NULL is allowed. */
 void posix_own_path_put(struct posix_own_path *p);
 /* 0, or the -errno of opening it as a directory. */

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* own_path - the server's own paths, and every name that they go through. */
-#include "vfs/backends.h"
 #include "vfs/posix/attr.h"
 #include "vfs/posix/cred.h"
 #include "vfs/posix/own.h"
@@ -280,6 +279,13 @@ int posix_own_path_get(const char *path, struct posix_own_path **out)
 	return 0;
 }
 
+void posix_own_path_hold(struct posix_own_path *p)
+{
+	mutex_lock(&lock);
+	p->refs++;
+	mutex_unlock(&lock);
+}
+
 void posix_own_path_put(struct posix_own_path *p)
 {
 	struct posix_own_path **at = &all;
@@ -470,32 +476,4 @@ int posix_own_look_new(struct posix_node *dir, const char *name)
 
 	return err == -EACCES && posix_stat_name(dir, name, &st, NULL) == 0 &&
 	       S_ISDIR(st.st_mode) ? -EEXIST : err;
-}
-
-/* ---- the paths that the server names */
-
-static struct posix_own_path **listed;
-static size_t nlisted;
-
-int posix_keep_out(const char *const *paths, size_t n)
-{
-	struct posix_own_path **new = calloc(n + 1, sizeof(*new));
-	struct posix_own_path **old = new;
-	size_t have = 0;
-
-	while (new && have < n &&
-	       posix_own_path_get(paths[have], &new[have]) == 0)
-		have++;
-	if (new && have == n) {
-		mutex_lock(&lock);
-		old = listed;
-		listed = new;
-		have = nlisted;
-		nlisted = n;
-		mutex_unlock(&lock);
-	}
-	for (size_t i = 0; i < have; i++)
-		posix_own_path_put(old[i]);
-	free(old);
-	return new && old != new ? 0 : -ENOMEM;
 }

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* own_list - the paths that the server names as its own.  One thread at a
+ * time. */
+#include "vfs/backends.h"
+#include "vfs/posix/own.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/errand.h"
+#include "lib/log.h"
+#include "lib/util.h"
+
+struct own_entry {
+	char	*name;			/* as the server has it */
+	struct posix_own_path *path;	/* counted */
+	/* While it is looked for: */
+	struct own_seek *seek;
+	int	err;			/* of its start */
+};
+
+static struct own_list {
+	struct own_entry *v;
+	size_t	n;
+} listed;
+
+static void list_fini(struct own_list *l)
+{
+	for (size_t i = 0; i < l->n; i++) {
+		posix_own_path_put(l->v[i].path);
+		free(l->v[i].name);
+	}
+	free(l->v);
+}
+
+/* A look at a path, whose disk may hang. */
+struct own_seek {
+	struct errand errand;
+	struct posix_own_path *found;
+	char	name[];
+};
+
+static int run_seek(struct errand *e)
+{
+	struct own_seek *s = container_of(e, struct own_seek, errand);
+
+	return posix_own_path_get(s->name, &s->found);
+}
+
+static void drop_seek(struct errand *e)
+{
+	struct own_seek *s = container_of(e, struct own_seek, errand);
+
+	posix_own_path_put(s->found);
+	free(s);
+}
+
+/* 0 or -errno, of errand_begin(). */
+static int seek_begin(const char *name, struct own_seek **out)
+{
+	size_t len = strlen(name) + 1;
+	struct own_seek *s = calloc(1, sizeof(*s) + len);
+	int err;
+
+	if (!s)
+		return -ENOMEM;
+	memcpy(s->name, name, len);
+	s->errand = (struct errand){ .path = s->name, .run = run_seek,
+				     .drop = drop_seek };
+	err = errand_begin(&s->errand);
+	if (err)
+		free(s);
+	else
+		*out = s;
+	return err;
+}
+
+/* Takes @s. */
+static int seek_end(struct own_seek *s, uint64_t until,
+		    struct posix_own_path **out)
+{
+	int err = errand_await(&s->errand, until);
+
+	if (err == -ETIMEDOUT)
+		return err;
+	*out = s->found;
+	free(s);
+	return err;
+}
+
+/* Has the list before for a path whose file system does not answer. */
+static int keep_as_before(struct own_entry *e)
+{
+	for (size_t i = 0; i < listed.n; i++)
+		if (strcmp(listed.v[i].name, e->name) == 0) {
+			posix_own_path_hold(listed.v[i].path);
+			e->path = listed.v[i].path;
+			log_warn("%s: its file system does not answer; the "
+				 "server takes it to be what it was", e->name);
+			return 0;
+		}
+	log_err("%s: its file system does not answer", e->name);
+	return -ETIMEDOUT;
+}
+
+/* Looks at all at once: those that hang take the time of one. */
+static int find_all(const struct own_list *l)
+{
+	uint64_t until = listed.v ? errand_deadline() : UINT64_MAX;
+	struct own_entry *e;
+	int err, first = 0;
+
+	for (e = l->v; e < l->v + l->n; e++)
+		e->err = seek_begin(e->name, &e->seek);
+	for (e = l->v; e < l->v + l->n; e++) {
+		err = e->err ? : seek_end(e->seek, until, &e->path);
+		if (err == -ETIMEDOUT)
+			err = keep_as_before(e);
+		first = first ? : err;
+	}
+	return first;
+}
+
+static int list_init(struct own_list *l, const char *const *paths, size_t n)
+{
+	l->v = calloc(n + 1, sizeof(*l->v));
+	if (!l->v)
+		return -ENOMEM;
+	for (; l->n < n; l->n++) {
+		l->v[l->n].name = strdup(paths[l->n]);
+		if (!l->v[l->n].name)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+int posix_keep_out(const char *const *paths, size_t n)
+{
+	struct own_list new = { 0 };
+	int err = list_init(&new, paths, n);
+
+	if (err == 0)
+		err = find_all(&new);
+	if (err) {
+		list_fini(&new);
+		return err;
+	}
+	list_fini(&listed);
+	listed = new;
+	return 0;
+}

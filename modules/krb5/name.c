@@ -37,13 +37,13 @@ static bool in_default_realm(const char *realm)
 }
 
 /* "host/NAME@REALM", "nfs/...", "root/...", or "NAME$@REALM" as Active
- * Directory names machines.  Text that is quoted is in no machine's name. */
+ * Directory names machines.  The name is not quoted. */
 static bool is_machine(const char *name)
 {
 	static const char *const services[] = { "host/", "nfs/", "root/" };
 	const char *realm = strrchr(name, '@');
 
-	if (!realm || realm == name || strchr(name, '\\'))
+	if (!realm || realm == name)
 		return false;
 	for (unsigned i = 0; i < ARRAY_SIZE(services); i++) {
 		size_t len = strlen(services[i]);
@@ -86,6 +86,13 @@ static int find_local(const char *local, struct gss_accept *a)
 	       0 : -err;
 }
 
+/* Such a name has no user: libkrb5 ends a local name at a zero byte, and name
+ * services read text behind an '@' as a domain. */
+static bool is_quoted(const char *name)
+{
+	return strchr(name, '\\') != NULL;
+}
+
 static int find_local_user(gss_name_t name, struct gss_accept *a)
 {
 	gss_buffer_desc local = GSS_C_EMPTY_BUFFER;
@@ -104,6 +111,17 @@ static int find_local_user(gss_name_t name, struct gss_accept *a)
 	return ret;
 }
 
+/* As find_local(). */
+static int find_any(gss_name_t name, const char *text, struct gss_accept *a)
+{
+	int found = find_local_user(name, a);
+
+	if (found != 0 || !is_machine(text))
+		return found;
+	a->uid = a->gid = 0;
+	return 1;
+}
+
 bool cfx_find_user(gss_name_t name, struct gss_accept *a)
 {
 	gss_buffer_desc buf = GSS_C_EMPTY_BUFFER;
@@ -119,11 +137,10 @@ bool cfx_find_user(gss_name_t name, struct gss_accept *a)
 	}
 	text = strndup(buf.value, buf.length);
 	gss_release_buffer(&minor, &buf);
-	found = text ? find_local_user(name, a) : -ENOMEM;
-	if (found == 0 && is_machine(text)) {
-		a->uid = a->gid = 0;
-		found = 1;
-	}
+	if (!text)
+		found = -ENOMEM;
+	else
+		found = is_quoted(text) ? 0 : find_any(name, text, a);
 	if (found < 0) {
 		a->major = GSS_FAILURE;
 		snprintf(a->why, sizeof(a->why), "the name service does not "

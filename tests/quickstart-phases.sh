@@ -121,7 +121,9 @@ lab()
 {
 	local last p f s
 	local LAB_ONLY=${LAB_ONLY:-${short:+$short_lab}}
+	# It says more than the phase's limit does.
 	"$top/tests/lab/run" --build="$work/main" --logs="$work/logs/lab" \
+		--time=$(($(limit_of lab) * 9 / 10)) \
 		${LAB_ONLY:+--only="$LAB_ONLY"} \
 		> "$phase_log" 2>&1
 	grep -av -e '^ok - ' -e '^# ' "$phase_log" || true
@@ -189,7 +191,8 @@ long_run()
 {
 	local program=$1 name=${1##*/}; shift
 	rm -f "$work/logs/$name.status"
-	(cd "$work/main" && env "$@" "./$program") \
+	(cd "$work/main" &&
+		env "$@" "$top/tests/limited.sh" 480 "./$program") \
 		> "$work/logs/$name.log" 2>&1
 	echo $? > "$work/logs/$name.status"
 }
@@ -206,7 +209,8 @@ long_result()
 	grep -a '^# ' "$work/logs/$name.log"
 	pass $((n - f))
 	[ "$n" -gt 0 ] && [ "$f" = 0 ] && [ "$status" = 0 ] && return
-	tail -40 "$work/logs/$name.log"
+	grep -av '^hung: ' "$work/logs/$name.log" | tail -40
+	show_hung_of "$work/logs/$name.log"
 	fail "$name"
 }
 
@@ -255,13 +259,15 @@ model()
 		CHANCE_SEEDS="${CHANCE_SEEDS:-1000}"
 	long_result tests/server/test_layouts
 	long_result tests/server/test_loop_chance
-	if (cd "$work/main" && logged "$top/tests/server/nfs3_seeds.sh" \
+	if (cd "$work/main" && logged "$top/tests/limited.sh" 480 \
+		"$top/tests/server/nfs3_seeds.sh" \
 		--seeds="${NFS3_SEEDS:-100}"); then
 		pass "${NFS3_SEEDS:-100}"
 	else
 		fail "the procedures over a fabric under seeds"
 	fi
-	if srcdir=$top "$top/tests/models/run.sh" > "$phase_log" 2>&1; then
+	if srcdir=$top "$top/tests/limited.sh" 480 \
+		"$top/tests/models/run.sh" > "$phase_log" 2>&1; then
 		pass "$(grep -c '^ok - ' "$phase_log")"
 	else
 		grep -v '^ok - ' "$phase_log"
@@ -345,7 +351,8 @@ ceph_result()
 	77) skip ceph "$(tail -1 "$log")" ;;
 	*)
 		grep -aE '^not ok|:[0-9]+:[FES]:' "$log"
-		tail -40 "$log"
+		grep -av '^hung: ' "$log" | tail -40
+		show_hung_of "$log"
 		fail "the module for CephFS" ;;
 	esac
 }

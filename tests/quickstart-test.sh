@@ -7,6 +7,8 @@
 
 # shellcheck source=tests/quickstart-phases.sh
 . "$top/tests/quickstart-phases.sh"
+# shellcheck source=tests/limited.sh
+. "$top/tests/limited.sh"
 
 passed=0 failed=0 skipped=0
 fuzz_seconds=${FUZZ_SECONDS:-5}
@@ -19,12 +21,21 @@ foreign_packages=(gcc-aarch64-linux-gnu libc6-dev-arm64-cross
 	gcc-s390x-linux-gnu libc6-dev-s390x-cross qemu-user-static mmdebstrap)
 # clang brings no sanitizer or fuzzer runtime without its recommended package.
 all_packages=("${short_packages[@]}" clang libclang-rt-dev xz-utils valgrind
-	tshark debhelper lintian mmdebstrap prometheus bpftrace chromium
+	gdb tshark debhelper lintian mmdebstrap prometheus bpftrace chromium
 	python3-prometheus-client spin "${ceph_packages[@]}"
 	"${foreign_packages[@]}")
 short_phases=(packages scripts main lab)
 all_phases=(packages scripts main crash soak model callgrind bench lab ceph
 	asan arm64 tsan s390x fuzz distribution debian)
+# A phase that takes longer, in seconds, hangs: it is ended, and the next one
+# begins.  All of them end before CI's own limit of 90 minutes, which would tell
+# nothing.  GANNET_PATIENCE multiplies all limits.
+declare -A limits=([packages]=900 [scripts]=300 [main]=1200 [crash]=600
+	[soak]=900 [model]=1200 [callgrind]=900 [bench]=600 [lab]=1800
+	[ceph]=1200 [asan]=1200 [arm64]=1500 [tsan]=1500 [s390x]=1500
+	[fuzz]=900 [distribution]=900 [debian]=900 [ahead]=2400)
+patience=${GANNET_PATIENCE:-1}
+whole_limit=$((4500 * patience))
 # A client of TCP, and one of RDMA, which do what an application does.
 short_lab='@(tcp|rxe) @(exerciser|git)'
 lab_packages() { grep -v '^#' "$top/tests/lab/packages"; }
@@ -41,6 +52,9 @@ check_counts()
 		tr -dc '0-9\n ' |
 		awk '{ n += $1; f += $2; e += $3 } END { print n, f, e }'
 }
+
+# show_hung_of LOG: what tests/limited.sh said in it.
+show_hung_of() { grep -a '^hung: ' "$1" | head -150; }
 
 # Adds up the results of an automake run: each check of a program that counts
 # them, one for each other test.
@@ -60,7 +74,8 @@ count_results()
 			failed=$((failed + (f > 0 ? f - 1 : 0)))
 			fail "${trs#"$work"/} ($result)"
 			grep -aE ':[0-9]+:[FE]:|Sanitizer|runtime error' \
-				"${trs%.trs}.log" | head -20 ;;
+				"${trs%.trs}.log" | head -20
+			show_hung_of "${trs%.trs}.log" ;;
 		esac
 	done < <(find "$1" -name '*.trs' | sort)
 }
@@ -76,13 +91,36 @@ count_cpu()
 	rm "$file"
 }
 
+# limit_of PHASE: in seconds, of those that are left to all.
+limit_of()
+{
+	local left=$((whole_limit - SECONDS)) own=$((${limits[$1]} * patience))
+	[ $left -gt 0 ] || left=0
+	echo $((own < left ? own : left))
+}
+
+# in_time PHASE COMMAND...: ends it at the phase's limit, which is a failure.
+in_time()
+{
+	local name=$1 seconds; shift
+	# It takes hours, and is no part of CI.
+	[ "$name" != mutate ] || { "$@"; return; }
+	seconds=$(limit_of "$name")
+	[ "$seconds" -gt 0 ] || { fail "$name: no time is left"; return; }
+	limit_begin "$seconds" "$work/logs/$name.hung"
+	"$@"
+	limit_end && return
+	fail "$name is over in $seconds s; of its processes:"
+	head -n 200 "$work/logs/$name.hung"
+}
+
 # phase NAME: the function of that name; what it runs talks to a log.
 phase()
 {
 	local name=$1 start=$SECONDS before=$passed cpu used
 	phase_log=$work/logs/$name.log
 	count_cpu; used=$cpu
-	"$name"
+	in_time "$name" "$name"
 	count_cpu; used=$((cpu - used))
 	printf '== %-12s %4d s, %4d s of processors, %d passed\n' "$name" \
 		$((SECONDS - start)) "$used" $((passed - before))
@@ -153,7 +191,9 @@ built_and_checked()
 	logged in_tree "$name" all || { fail "$name builds"; return; }
 	find "$work/$name" -name '*.trs' -delete
 	# Most tests wait more than they work.
-	logged in_tree "$name" -k -j$((3 * jobs)) check >/dev/null || status=$?
+	logged in_tree "$name" -k -j$((3 * jobs)) check \
+		LOG_COMPILER="'$top/tests/limited.sh' 600" >/dev/null ||
+		status=$?
 	count_results "$work/$name"
 	[ "$status" = 0 ] || [ "$failed" -gt "$before" ] || {
 		tail -30 "$phase_log"
@@ -166,8 +206,13 @@ built_and_checked()
 # does what is not done by then, and says when it can't.
 ahead()
 {
-	local name jobs=1
 	renice -n 19 "$BASHPID"
+	in_time ahead do_ahead "$@"
+}
+
+do_ahead()
+{
+	local name jobs=1
 	for name; do
 		case $name in
 		asan | tsan) in_tree "$name" -j1 check TESTS= ;;

@@ -81,8 +81,6 @@ int main(int argc, char **argv)
 		.me = { .uid = 1000, .gid = 1000 },
 		.as_anyone = true,
 		.used_is_size = true,
-		/* Each change is a request to a cluster on a busy machine. */
-		.seconds = 600,
 	};
 	Suite *s = suite_create("ceph");
 	struct backends *b;

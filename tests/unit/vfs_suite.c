@@ -49,7 +49,7 @@ void vfs_suite_add(Suite *suite, const struct vfs_suite_params *params)
 
 	vfs_suite_use(params);
 	tcase_add_checked_fixture(tc, vfs_suite_begin, vfs_suite_end);
-	tcase_set_timeout(tc, params->seconds ? params->seconds : 60);
+	tcase_set_timeout(tc, 60);
 	vfs_suite_add_still(tc);
 	suite_add_tcase(suite, tc);
 	if (params->read_only)

@@ -26,7 +26,6 @@ struct vfs_suite_params {
 	/* True for a backend that takes holes for used. */
 	bool used_is_size;
 	unsigned runs;		/* with as many setups; 0: one */
-	unsigned seconds;	/* that a test can take; 0: 60 */
 	/* Do cookies change their meaning when entries come or go?  Known
 	 * after setup; NULL: no. */
 	const bool *counted_cookies;

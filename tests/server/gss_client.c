@@ -5,9 +5,6 @@
 #include "rpc/gss_mech.h"
 #include "tests/unit/runner.h"
 
-/* Of the last reply: */
-static struct xdr_view verf;
-
 void gss_client_open(struct gss_client *g, struct caller *c,
 		     const struct gss_mech *mech)
 {
@@ -70,7 +67,7 @@ static uint32_t exchange(struct gss_client *g, struct xdr_out *x)
 		return CALLER_DENIED + xdr_get_u32(&g->res);
 	}
 	g->verf_flavor = xdr_get_u32(&g->res);
-	verf = xdr_get_opaque(&g->res, RPC_MAX_AUTH);
+	g->verf = xdr_get_opaque(&g->res, RPC_MAX_AUTH);
 	return xdr_get_u32(&g->res);
 }
 
@@ -81,7 +78,7 @@ static bool signs(struct gss_client *g, uint32_t number)
 
 	xdr_set_word(word, number);
 	return g->verf_flavor == RPCSEC_GSS &&
-	       g->mech->check(g->keys, &iov, 1, verf);
+	       g->mech->check(g->keys, &iov, 1, g->verf);
 }
 
 uint32_t gss_client_init(struct gss_client *g, uint32_t proc,

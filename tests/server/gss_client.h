@@ -33,7 +33,8 @@ struct gss_client {
 	struct xdr_out	 args;		/* of the call, behind its number */
 	struct xdr_in	 res;		/* the results */
 	struct gss_init_res init;	/* those of an INIT */
-	uint32_t	 verf_flavor;	/* of the last reply */
+	uint32_t	 verf_flavor;	/* of the last reply, */
+	struct xdr_view	 verf;		/* in @reply */
 	uint8_t		 bare[GSS_CLIENT_BUF];
 	uint8_t		 call[GSS_CLIENT_BUF], reply[GSS_CLIENT_BUF];
 };

@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Contexts of RPCSEC_GSS that several connections use, destroy and make at the
+ * same time, over each transport, beside callers who forge, repeat and flood.
+ */
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <sys/socket.h>
+
+#include "rpc/gss.h"
+#include "tests/server/gss_client.h"
+#include "tests/server/gss_xor.h"
+#include "tests/unit/runner.h"
+#include "wire/nfs3.h"
+#include "wire/record.h"
+
+enum { CONTEXTS = 2, USERS = 6, TURNS = 300, RENEW = 500, DATA = 40 << 10 };
+
+static const char *const exports[] = {
+	"/mem 127.0.0.1(rw,insecure,no_root_squash,sec=krb5p:krb5i:krb5)\n",
+	"/mem *(rw,insecure,no_root_squash,sec=krb5:sys:krb5i:krb5p)\n",
+};
+
+static const struct rpc_flavor *flavors[2];
+static struct rpc_gss *gss;
+static struct doors d;
+static struct nfs3_fh top;
+static atomic_uint running;
+
+/* A context that several threads use. */
+static struct shared {
+	pthread_mutex_t lock;		/* guards the rest */
+	uint8_t	 handle[16];
+	uint32_t nonce;
+	uint32_t seq;
+	unsigned number;		/* of its like before it */
+} shared[CONTEXTS];
+
+struct user {
+	pthread_t	  thread;
+	unsigned	  i;
+	unsigned	  random;
+	struct shared	 *s;
+	unsigned	  number;	/* of the context in use */
+	struct caller	  c;
+	struct gss_client g;
+	struct nfs3_fh	  file;
+};
+
+static void setup(void)
+{
+	const struct rpc_gss_config config = { .mech = &gss_xor };
+	struct harness_config hc = {
+		.exports = exports[0],
+		.krb5 = true,
+		.flavors = flavors,
+	};
+
+	ck_assert_int_eq(rpc_gss_create(&config, &gss), 0);
+	flavors[0] = rpc_gss_flavor(gss);
+	hc.gss = gss;
+	log_threshold = LOG_LEVEL_ERR;
+	doors_open(&d, &hc);
+	harness_root(&d.srv, "/mem", &top);
+}
+
+static void teardown(void)
+{
+	doors_close(&d);
+	rpc_gss_destroy(gss);
+	ck_assert_uint_eq(gss_xor_count(), 0);
+}
+
+static unsigned roll(struct user *u, unsigned n)
+{
+	u->random = u->random * 1103515245 + 12345;
+	return (u->random >> 16) % n;
+}
+
+static void new_keys(struct user *u, uint32_t nonce)
+{
+	if (u->g.keys)
+		gss_xor.free(u->g.keys);
+	u->g.keys = gss_xor_keys(nonce);
+}
+
+static uint32_t init(struct user *u, uint32_t proc, uint32_t nonce,
+		     uint32_t steps)
+{
+	const struct gss_xor_token t = {
+		.nonce = nonce, .seconds = 1000, .steps = steps,
+	};
+	uint8_t token[20];
+
+	u->g.prog = NFS3_PROGRAM;
+	u->g.vers = 3;
+	u->g.procnum = 0;
+	return gss_client_init(&u->g, proc, gss_xor_put(token, &t));
+}
+
+/* Locked. */
+static void make_shared(struct user *u, struct shared *s)
+{
+	s->nonce = 1000 * (u->i + 1) + s->number;
+	u->g.handle_len = 0;
+	ck_assert_uint_eq(init(u, GSS_INIT, s->nonce, 0), RPC_SUCCESS);
+	ck_assert_uint_eq(u->g.init.major, GSS_COMPLETE);
+	memcpy(s->handle, u->g.handle, sizeof(s->handle));
+	s->seq = 0;
+	s->number++;
+}
+
+/* Makes the next call one of the shared context. */
+static void take_number(struct user *u)
+{
+	struct shared *s = u->s;
+
+	pthread_mutex_lock(&s->lock);
+	if (s->seq >= RENEW)
+		make_shared(u, s);
+	new_keys(u, s->nonce);
+	memcpy(u->g.handle, s->handle, sizeof(s->handle));
+	u->g.handle_len = sizeof(s->handle);
+	u->g.seq = s->seq++;
+	u->number = s->number;
+	pthread_mutex_unlock(&s->lock);
+	u->g.service = GSS_NONE + roll(u, 3);
+}
+
+static bool is_gone(struct user *u)
+{
+	bool gone;
+
+	pthread_mutex_lock(&u->s->lock);
+	gone = u->number != u->s->number;
+	pthread_mutex_unlock(&u->s->lock);
+	return gone;
+}
+
+/* True if it was served; else its context was destroyed. */
+static bool send_call(struct user *u)
+{
+	uint32_t stat = gss_client_send(&u->g);
+
+	if (stat != RPC_SUCCESS) {
+		ck_assert_uint_eq(stat, CALLER_DENIED + RPC_GSS_CREDPROBLEM);
+		EVENTUALLY(is_gone(u));
+		return false;
+	}
+	ck_assert_uint_eq(xdr_get_u32(&u->g.res), NFS3_OK);
+	return true;
+}
+
+static void begin(struct user *u, uint32_t proc, const struct nfs3_fh *fh)
+{
+	take_number(u);
+	gss_client_begin(&u->g, NFS3_PROGRAM, 3, proc);
+	xdr_put_opaque(&u->g.args, fh->data, fh->len);
+}
+
+static void make_file(struct user *u)
+{
+	char name[16];
+
+	snprintf(name, sizeof(name), "f%u", u->i);
+	do {
+		begin(u, NFSPROC3_CREATE, &top);
+		xdr_put_string(&u->g.args, name);
+		for (int i = 0; i < 7; i++)
+			xdr_put_u32(&u->g.args, 0);
+	} while (!send_call(u));
+	ck_assert(xdr_get_bool(&u->g.res));
+	u->file = harness_get_fh(&u->g.res);
+}
+
+/* READ has what WRITE took, whoever else uses the context. */
+static void move_data(struct user *u)
+{
+	static const uint32_t lens[] = { 1, 1000, 33000, DATA };
+	uint32_t len = lens[roll(u, ARRAY_SIZE(lens))];
+	uint8_t data[DATA];
+
+	memset(data, (int)roll(u, 256), len);
+	do {
+		begin(u, NFSPROC3_WRITE, &u->file);
+		xdr_put_u64(&u->g.args, 0);
+		xdr_put_u32(&u->g.args, len);
+		xdr_put_u32(&u->g.args, 0);
+		xdr_put_opaque(&u->g.args, data, len);
+	} while (!send_call(u));
+	do {
+		begin(u, NFSPROC3_READ, &u->file);
+		xdr_put_u64(&u->g.args, 0);
+		xdr_put_u32(&u->g.args, len);
+	} while (!send_call(u));
+	xdr_get_fixed(&u->g.res, 88 + 8);
+	ck_assert_uint_eq(xdr_get_u32(&u->g.res), len);
+	ck_assert_mem_eq(xdr_get_fixed(&u->g.res, len).data, data, len);
+}
+
+/* With keys of another, and a number far ahead. */
+static void forge(struct user *u)
+{
+	begin(u, NFSPROC3_GETATTR, &top);
+	new_keys(u, 7);
+	u->g.seq += 100000;
+	if (roll(u, 2))
+		u->g.proc = GSS_DESTROY;
+	u->g.procnum = u->g.proc ? 0 : u->g.procnum;
+	ck_assert_uint_eq(gss_client_send(&u->g),
+			  CALLER_DENIED + RPC_GSS_CREDPROBLEM);
+	u->g.proc = GSS_DATA;
+}
+
+/* On a connection that nobody reads from, and that ends. */
+static void repeat(struct user *u)
+{
+	struct caller other;
+	uint32_t len;
+
+	begin(u, NFSPROC3_GETATTR, &u->file);
+	len = gss_client_make(&u->g);
+	record_put_mark(u->g.call, len);
+	caller_open(&other, &d, DOOR_TCP, false);
+	for (int i = 0; i < 3; i++)
+		ck_assert_int_eq(send(other.fd, u->g.call, len + 4,
+				      MSG_NOSIGNAL), (ssize_t)len + 4);
+	caller_close(&other);
+}
+
+static void destroy(struct user *u)
+{
+	struct shared *s = u->s;
+	uint32_t stat;
+
+	take_number(u);
+	stat = gss_client_destroy(&u->g);
+	if (stat != RPC_SUCCESS)
+		ck_assert_uint_eq(stat, CALLER_DENIED + RPC_GSS_CREDPROBLEM);
+	pthread_mutex_lock(&s->lock);
+	if (u->number == s->number)
+		make_shared(u, s);
+	pthread_mutex_unlock(&s->lock);
+}
+
+/* A context that is never completed, or by whoever comes first. */
+static void flood(struct user *u)
+{
+	uint32_t left = roll(u, 3);
+
+	u->g.handle_len = 0;
+	ck_assert_uint_eq(init(u, GSS_INIT, 5, left), RPC_SUCCESS);
+	if (left)
+		ck_assert_uint_eq(init(u, GSS_CONTINUE, left == 1 ? 5 : 0, 0),
+				  RPC_SUCCESS);
+}
+
+static void *run_user(void *arg)
+{
+	struct user *u = arg;
+
+	make_file(u);
+	for (int i = 0; i < TURNS; i++) {
+		switch (roll(u, 12)) {
+		case 0:
+			forge(u);
+			break;
+		case 1:
+			repeat(u);
+			break;
+		case 2:
+			destroy(u);
+			break;
+		case 3:
+			flood(u);
+			break;
+		default:
+			move_data(u);
+		}
+	}
+	atomic_fetch_sub(&running, 1);
+	return NULL;
+}
+
+TEST(contexts_stay_whole_whatever_several_connections_do_at_once)
+{
+	struct user *u = calloc(USERS, sizeof(*u));
+
+	setup();
+	for (unsigned i = 0; i < USERS; i++) {
+		u[i].i = i;
+		u[i].random = i + 1;
+		u[i].s = &shared[i % CONTEXTS];
+		caller_open(&u[i].c, &d, i % NDOORS, false);
+		gss_client_open(&u[i].g, &u[i].c, &gss_xor);
+		if (i < CONTEXTS) {
+			pthread_mutex_init(&u[i].s->lock, NULL);
+			make_shared(&u[i], u[i].s);
+		}
+	}
+	atomic_store(&running, USERS);
+	for (unsigned i = 0; i < USERS; i++)
+		ck_assert_int_eq(pthread_create(&u[i].thread, NULL, run_user,
+						&u[i]), 0);
+	for (unsigned i = 1; atomic_load(&running); i++)
+		harness_publish(&d.srv, exports[i % 2]);
+	for (unsigned i = 0; i < USERS; i++) {
+		pthread_join(u[i].thread, NULL);
+		gss_xor.free(u[i].g.keys);
+		caller_close(&u[i].c);
+	}
+	free(u);
+	teardown();
+}

@@ -89,16 +89,6 @@ static const struct rpc_proc procs[NFS3_NPROC] = {
 	    nfs3_end_wcc, 0, nfs3_commit),
 };
 
-/*
- * The caller's address decides about its rights, and a datagram's address can
- * be forged.  (A mebibyte would not fit one, either.)  UDP is for MOUNT only.
- */
-static enum rpc_auth_stat authorize(struct rpc_call *call)
-{
-	return call->msg->xprt->datagram ?
-	       RPC_AUTH_TOOWEAK : RPC_AUTH_OK;
-}
-
 static bool size_ok(uint32_t size)
 {
 	return size >= TRANSFER_UNIT && size <= POOL_PAYLOAD_MAX &&
@@ -124,7 +114,9 @@ void nfs3_program_init(struct nfs3 *nfs, const struct program_env *env)
 	nfs->prog.nversions = 1;
 	nfs->prog.versions = &nfs->version;
 	nfs->prog.ctx = nfs;
-	nfs->prog.authorize = authorize;
+	/* The caller's address decides about its rights, and a datagram's
+	 * address can be forged.  (A mebibyte would not fit one, either.) */
+	nfs->prog.no_udp = true;
 	nfs->prog.leave = nfs3_leave;
 	nfs->prog.status = status_text;
 	nfs->prog.sends_back = true;

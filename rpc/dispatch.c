@@ -271,28 +271,30 @@ static bool take_guarded(struct rpc_call *call, struct xdr_in *x,
 	return true;
 }
 
+/* True: the procedure is not for datagrams, and the call is denied. */
+static bool deny_datagram(struct rpc_slot *slot)
+{
+	const struct rpc_call *call = &slot->call;
+	bool is_long = call->proc->flags & RPC_PROC_LONG;
+
+	if (!is_long && (call->procnum == 0 || !call->prog->no_udp))
+		return false;
+	if (is_long)
+		stat_inc(rpc_long_udp);
+	deny(slot, RPC_AUTH_TOOWEAK);
+	return true;
+}
+
 /* The row is known, @x stands before the arguments. */
 static void dispatch_start(struct rpc_slot *slot, const struct rpc_header *h,
 			   struct xdr_in *x)
 {
 	struct rpc_call *call = &slot->call;
 	const struct rpc_proc *proc = call->proc;
-	enum rpc_auth_stat why;
 	struct xdr_in args = *x;
 
-	if (unlikely(call->msg->xprt->datagram) &&
-	    proc->flags & RPC_PROC_LONG) {
-		stat_inc(rpc_long_udp);
-		deny(slot, RPC_AUTH_TOOWEAK);
+	if (unlikely(call->msg->xprt->datagram) && deny_datagram(slot))
 		return;
-	}
-	if (call->procnum != 0 && call->prog->authorize) {
-		why = call->prog->authorize(call);
-		if (why != RPC_AUTH_OK) {
-			deny(slot, why);
-			return;
-		}
-	}
 	if (proc->decode && !proc->decode(x, call->args)) {
 		refuse_args(slot);
 		return;

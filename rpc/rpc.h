@@ -157,16 +157,10 @@ struct rpc_program {
 	const struct rpc_version *versions;	/* ascending */
 	bool			  no_rdma;	/* not served over RDMA, */
 	bool			  only_rdma;	/* over nothing else */
+	bool			  no_udp;	/* NULL is, all else denied */
 	uint8_t			  announced;	/* RPC_OVER_... that clients
 						 * ask rpcbind for */
 	void			 *ctx;		/* the program's own */
-	/*
-	 * Called before the arguments of a procedure other than NULL are
-	 * decoded, on the poller: must not block.  Returns RPC_AUTH_OK, or the
-	 * reason to deny the call (MSG_DENIED, AUTH_ERROR).  NULL: every caller
-	 * may.
-	 */
-	enum rpc_auth_stat (*authorize)(struct rpc_call *call);
 	/*
 	 * Called each time that a call leaves its thread, for a worker or to
 	 * wait for a buffer: counts what the thread only borrowed, ends its RCU

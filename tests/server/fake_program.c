@@ -6,7 +6,6 @@
 #include <stdlib.h>
 
 atomic_uint test_acts, test_held, test_put, test_body_fails;
-enum rpc_auth_stat test_authorize;
 struct work_class *test_class;
 
 static pthread_mutex_t gate_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -379,11 +378,6 @@ static const struct rpc_version versions[] = {
 	{ .vers = 4, .nproc = TEST_NPROC, .procs = procs },
 };
 
-static enum rpc_auth_stat authorize(struct rpc_call *call)
-{
-	return test_authorize;
-}
-
 static struct work_class *leave(struct rpc_call *call)
 {
 	return test_class;
@@ -394,7 +388,6 @@ struct rpc_program test_program = {
 	.prog = TEST_PROG,
 	.nversions = ARRAY_SIZE(versions),
 	.versions = versions,
-	.authorize = authorize,
 	.leave = leave,
 };
 

@@ -33,8 +33,6 @@ extern struct rpc_program test_program;
 
 /* Counts the runs of TEST_ACT, for their effect. */
 extern atomic_uint test_acts;
-/* The answer of authorize. */
-extern enum rpc_auth_stat test_authorize;
 /* The class of all calls; NULL: the common one. */
 extern struct work_class *test_class;
 /* Runs of TEST_BODY on a worker to fail with their buffer. */

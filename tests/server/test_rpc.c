@@ -96,14 +96,18 @@ TEST(a_procedure_that_blocks_moves_to_a_worker)
 	expect(30, OK, 2);
 }
 
-TEST(an_unauthorized_call_gets_auth_error)
+TEST(a_program_that_is_not_for_udp_denies_datagrams)
 {
-	test_authorize = RPC_AUTH_TOOWEAK;
+	test_program.no_udp = true;
+	call_words(39, 0, 2, TEST_PROG, 4, TEST_ECHO, NOAUTH, 0);
+	expect(39, OK, 0);
+	conn.x.datagram = true;
 	call_words(40, 0, 2, TEST_PROG, 4, TEST_ECHO, NOAUTH, 0);
 	expect(40, 1, 1, 1, 5);
 	/* Procedure 0 needs none (RFC 5531 section 12.1). */
 	call_words(41, 0, 2, TEST_PROG, 4, TEST_NULL, NOAUTH);
 	expect(41, OK);
+	conn.x.datagram = test_program.no_udp = false;
 }
 
 TEST(bad_credentials_are_auth_error)

@@ -75,6 +75,8 @@ struct export_tree {
 					 * has: another than its own if it is a
 					 * file system below that one */
 	struct vfs_fs	*fs;		/* of trees that are found */
+	/* Set after fs, by the release that tree_is_mounted() acquires. */
+	atomic_bool	 mounted;
 	/* clock_ms() at which it was mounted, if its publisher did not wait
 	 * for that any more; else 0. */
 	uint64_t	 late_ms;

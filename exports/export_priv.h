@@ -317,6 +317,9 @@ void export_set_put(struct export_set *set);
 /* The export of @path, or NULL. */
 struct export *export_set_find(const struct export_set *set,
 			       const char *path);
+/* The export with this id, as the export or one of its clients has it; or
+ * NULL. */
+struct export *export_set_find_id(const struct export_set *set, uint32_t id);
 /* Takes the strings of @e, on failure too. */
 int  export_set_append(struct export_set *set, const struct export *e,
 		       struct export **out);
@@ -347,9 +350,6 @@ void fsid_prefer(struct export *e, uint32_t id);
 /* Indexes the ids of @set.  0; -ENOMEM; -EINVAL and *@err: exports have the
  * same one.  A lenient set gets a note instead, and goes without them. */
 int ids_index(struct export_set *set, char **err);
-/* The export with this id, as the export or one of its clients has it; or
- * NULL. */
-struct export *export_set_find_id(const struct export_set *set, uint32_t id);
 
 /* names.c */
 void names_check(const struct export_set *set, const struct resolver *r,
@@ -391,7 +391,11 @@ bool tree_belongs(const struct export_tree *e, const struct export *top);
 /* True if its path was found to lead elsewhere.  Has its thread look again. */
 bool tree_has_moved(const struct export_tree *e);
 /* May e->fs be used?  Once it may, it may as long as @e is counted. */
-bool tree_is_mounted(const struct export_tree *e);
+static inline bool tree_is_mounted(const struct export_tree *e)
+{
+	return atomic_load_explicit(&e->mounted, memory_order_acquire);
+}
+
 /* Why @e's last mount failed, in words, or NULL: to be freed. */
 char *tree_failure(const struct export_tree *e);
 

@@ -140,20 +140,3 @@ int ids_index(struct export_set *set, char **err)
 	set->nids = n;
 	return ret;
 }
-
-struct export *export_set_find_id(const struct export_set *set, uint32_t id)
-{
-	unsigned lo = 0, hi = set->nids;
-
-	while (lo < hi) {
-		unsigned mid = (lo + hi) / 2;
-
-		if (set->by_id[mid].id == id)
-			return set->by_id[mid].export;
-		if (set->by_id[mid].id < id)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return NULL;
-}

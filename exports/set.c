@@ -128,6 +128,23 @@ struct export *export_set_find(const struct export_set *set, const char *path)
 	return NULL;
 }
 
+struct export *export_set_find_id(const struct export_set *set, uint32_t id)
+{
+	unsigned lo = 0, hi = set->nids;
+
+	while (lo < hi) {
+		unsigned mid = (lo + hi) / 2;
+
+		if (set->by_id[mid].id == id)
+			return set->by_id[mid].export;
+		if (set->by_id[mid].id < id)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return NULL;
+}
+
 int export_set_append(struct export_set *set, const struct export *e,
 		      struct export **out)
 {

@@ -35,8 +35,6 @@ struct tree {
 	char		    *mountpoint;	/* that entry's, or NULL */
 	struct mountpoint    held;	/* ... what is mounted there, */
 	bool		     holds;	/* once this is true */
-	/* Set after pub.fs, by the release that tree_is_mounted() acquires. */
-	atomic_bool	     mounted;
 	struct crew_job	     job;	/* mounts it, and what follows */
 
 	/* Under table->trees_lock: */
@@ -73,12 +71,6 @@ void trees_fini(struct export_table *t)
 	mutex_unlock(&t->trees_lock);
 	pthread_cond_destroy(&t->trees_changed);
 	pthread_mutex_destroy(&t->trees_lock);
-}
-
-bool tree_is_mounted(const struct export_tree *e)
-{
-	return atomic_load_explicit(&tree_of(e)->mounted,
-				    memory_order_acquire);
 }
 
 void export_put(struct export_tree *e)
@@ -283,7 +275,8 @@ static bool mount_tree(struct tree *tree)
 	       !tree->is_child;
 	if (late && err == 0)
 		tree->pub.late_ms = clock_ms();
-	atomic_store_explicit(&tree->mounted, err == 0, memory_order_release);
+	atomic_store_explicit(&tree->pub.mounted, err == 0,
+			      memory_order_release);
 	if (late && err == 0)
 		atomic_fetch_add(&t->late_mounts, 1);
 	before = tree->failed;

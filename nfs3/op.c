@@ -348,10 +348,12 @@ int nfs3_end(struct rpc_call *call, int err)
 		export_caller_put(&op->cred);
 		export_put(op->exp);
 	}
-	*status = nfs3_status(nfs->first_status + call->procnum, err);
-	call->failed = *status != NFS3_OK;
-	if (call->failed)
+	*status = NFS3_OK;
+	if (unlikely(err)) {
+		*status = nfs3_status(nfs->first_status + call->procnum, err);
 		nfs3_status_count(*status);
+		call->failed = true;
+	}
 	return 0;
 }
 

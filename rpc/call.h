@@ -229,7 +229,7 @@ void rpc_call_start(struct rpc_slot *slot);
 enum rpc_turn_state rpc_order_join(struct rpc_slot *slot);
 /* For a call that was started: false: it was given away, and waits. */
 bool rpc_order_take(struct rpc_slot *slot);
-/* The call is over: the next one of its key starts. */
+/* The call, which has a place, is over: the next one of its key starts. */
 void rpc_order_end(struct rpc_slot *slot);
 /* @heir, a duplicate, stands in the place of the call from now on. */
 void rpc_order_inherit(struct rpc_slot *slot, struct rpc_slot *heir);

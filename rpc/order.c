@@ -177,8 +177,6 @@ void rpc_order_end(struct rpc_slot *slot)
 	struct rpc_order *o = &slot->call.server->order;
 	struct rpc_turn *t = &slot->priv.turn, *next;
 
-	if (likely(t->state == RPC_TURN_NONE))
-		return;
 	mutex_lock(&o->lock);
 	next = unlist_turn(o, t);
 	t->state = RPC_TURN_NONE;

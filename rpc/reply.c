@@ -33,7 +33,7 @@ static void reply_count(const struct rpc_call *call, bool error,
 {
 	const struct xprt *x = call->msg->xprt;
 	struct xprt_client *client = x->client;
-	uint64_t now = clock_ns(), ns = now - started;
+	uint64_t now = clock_ns(), ns = now - started, last;
 	const struct account_event e = {
 		.ns = ns, .bucket = histogram_bucket(ns), .way = call->way,
 		.bytes = call->bytes, .failed = error,
@@ -45,7 +45,12 @@ static void reply_count(const struct rpc_call *call, bool error,
 		account_add(call->by_export, e);
 	if (client) {
 		account_add(&client->account, e);
-		xprt_client_seen(client, now);
+		last = atomic_load_explicit(&client->last,
+					    memory_order_relaxed);
+		/* Ten times a second at most, since all pollers write it. */
+		if (unlikely(now - last > 100u * NS_PER_MS))
+			atomic_store_explicit(&client->last, now,
+					      memory_order_relaxed);
 	}
 }
 
@@ -56,10 +61,12 @@ static void reply_end(struct rpc_slot *slot, bool error)
 	struct rpc_call_priv *priv = &slot->priv;
 
 	buf_put(priv->body);
-	pipe_put(priv->pipe);
+	if (unlikely(priv->pipe))
+		pipe_put(priv->pipe);
 	if (unlikely(priv->limited.limit))
 		rpc_limit_settle(call);
-	rpc_order_end(slot);
+	if (unlikely(priv->turn.state != RPC_TURN_NONE))
+		rpc_order_end(slot);
 	if (call->proc)
 		reply_count(call, error || call->failed, priv->started);
 }

@@ -452,10 +452,12 @@ struct buf *pool_alloc_for(struct pool *pool, size_t size, uint8_t flow)
 	return b;
 }
 
-void buf_give_back(struct buf *b)
+void buf_put(struct buf *b)
 {
-	struct pool *pool = b->pool;
+	struct pool *pool = b ? b->pool : NULL;
 
+	if (!b || !ref_put(&b->ref))
+		return;
 	mutex_lock(&pool->lock);
 	pool->out -= b->size;
 	pool->held[b->flow] -= b->size;
@@ -571,8 +573,7 @@ bool pool_trim(struct pool *pool)
 	wake_grower(pool);
 	mutex_unlock(&pool->lock);
 	for (uint32_t i = 0; i < pool->nregions && !is_pinned(pool); i++) {
-		/* Lock for each region separately: callers wait for the lock
-		 * meanwhile. */
+		/* The lock for each region: callers wait for it meanwhile. */
 		mutex_lock(&pool->lock);
 		r = &pool->regions[i];
 		if (r->out || r->used) {

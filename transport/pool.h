@@ -71,14 +71,8 @@ static inline void buf_get(struct buf *b)
 {
 	ref_get(&b->ref);
 }
-/* For buf_put(). */
-void buf_give_back(struct buf *b);
 /* NULL is fine. */
-static inline void buf_put(struct buf *b)
-{
-	if (b && ref_put(&b->ref))
-		buf_give_back(b);
-}
+void buf_put(struct buf *b);
 
 /*
  * A request for a buffer, while it waits.  The pool calls ready() once, on the

@@ -36,6 +36,24 @@ enum rpc_header_kind rpc_header_decode(struct xdr_in *x, struct rpc_header *h)
 	return RPC_HEADER_CALL;
 }
 
+bool rpc_auth_sys_get(const struct xdr_view *body, uint32_t *uid, uint32_t *gid,
+		      uint32_t *ngids, uint32_t *gids)
+{
+	struct xdr_in x;
+
+	xdr_in_init(&x, body->data, body->len);
+	xdr_get_u32(&x);				/* stamp */
+	xdr_get_opaque(&x, RPC_MAX_MACHINE);
+	xdr_get_three(&x, uid, gid, ngids);
+	if (unlikely(*ngids > RPC_MAX_GIDS)) {
+		*ngids = 0;
+		return false;
+	}
+	for (uint32_t i = 0; i < *ngids; i++)
+		gids[i] = xdr_get_u32(&x);
+	return xdr_ok(&x);
+}
+
 static void put_auth_sys(struct xdr_out *x, const struct rpc_auth_sys *sys)
 {
 	uint32_t len = (uint32_t)strnlen(sys->machine, RPC_MAX_MACHINE);

@@ -71,24 +71,8 @@ struct rpc_opaque_auth {
  * for RPC_MAX_GIDS.  Bytes after the last group are ignored, as other servers
  * do.  False: malformed, and *@ngids is no more than RPC_MAX_GIDS.
  */
-static inline bool rpc_auth_sys_get(const struct xdr_view *body, uint32_t *uid,
-				    uint32_t *gid, uint32_t *ngids,
-				    uint32_t *gids)
-{
-	struct xdr_in x;
-
-	xdr_in_init(&x, body->data, body->len);
-	xdr_get_u32(&x);				/* stamp */
-	xdr_get_opaque(&x, RPC_MAX_MACHINE);
-	xdr_get_three(&x, uid, gid, ngids);
-	if (unlikely(*ngids > RPC_MAX_GIDS)) {
-		*ngids = 0;
-		return false;
-	}
-	for (uint32_t i = 0; i < *ngids; i++)
-		gids[i] = xdr_get_u32(&x);
-	return xdr_ok(&x);
-}
+bool rpc_auth_sys_get(const struct xdr_view *body, uint32_t *uid, uint32_t *gid,
+		      uint32_t *ngids, uint32_t *gids);
 
 struct rpc_header {
 	uint32_t	   xid;

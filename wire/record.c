@@ -2,7 +2,32 @@
 /* record - record marking on a byte stream.  Pure. */
 #include "wire/record.h"
 
+#include <endian.h>
+#include <string.h>
+
 #include "lib/util.h"
+
+void record_put_mark(void *to, size_t len)
+{
+	uint32_t mark = htobe32(RECORD_LAST | (uint32_t)len);
+
+	memcpy(to, &mark, RECORD_MARK_SIZE);
+}
+
+bool record_idle(const struct record_in *r)
+{
+	return r->nmark == 0 && r->len == 0 && r->empty == 0;
+}
+
+uint32_t record_left(const struct record_in *r)
+{
+	return r->nmark == RECORD_MARK_SIZE ? r->left : 0;
+}
+
+uint32_t record_claim(const struct record_in *r)
+{
+	return r->len + record_left(r);
+}
 
 void record_in_init(struct record_in *r, uint32_t max)
 {

@@ -9,11 +9,9 @@
  */
 #pragma once
 
-#include <endian.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <string.h>
 
 #define RECORD_MARK_SIZE	4
 #define RECORD_LAST		0x80000000u
@@ -21,12 +19,7 @@
 #define RECORD_MAX_EMPTY	64
 
 /* Puts the mark of a record of one fragment, @len bytes, at @to. */
-static inline void record_put_mark(void *to, size_t len)
-{
-	uint32_t mark = htobe32(RECORD_LAST | (uint32_t)len);
-
-	memcpy(to, &mark, RECORD_MARK_SIZE);
-}
+void record_put_mark(void *to, size_t len);
 
 struct record_in {
 	uint32_t max;		/* longer records are bad; never changes */
@@ -61,19 +54,10 @@ enum record_event record_next(struct record_in *r, const uint8_t **p,
 			      const uint8_t *end, struct record_span *span);
 
 /* True between two records: no byte of the next one has come yet. */
-static inline bool record_idle(const struct record_in *r)
-{
-	return r->nmark == 0 && r->len == 0 && r->empty == 0;
-}
+bool record_idle(const struct record_in *r);
 
 /* Returns how many of the next bytes surely belong to this fragment. */
-static inline uint32_t record_left(const struct record_in *r)
-{
-	return r->nmark == RECORD_MARK_SIZE ? r->left : 0;
-}
+uint32_t record_left(const struct record_in *r);
 
 /* Returns the record's length by the marks read so far. */
-static inline uint32_t record_claim(const struct record_in *r)
-{
-	return r->len + record_left(r);
-}
+uint32_t record_claim(const struct record_in *r);

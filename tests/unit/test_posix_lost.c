@@ -118,7 +118,7 @@ static int open_in_the_end(const struct vfs_handle *h)
 	int err = try_open_again(h);
 	struct posix_node *n;
 
-	n = posix_cache_find(&to_posix_fs(w.fs)->cache, h);
+	n = posix_cache_find(to_posix_fs(w.fs), h);
 	if (n) {
 		posix_cache_forget(&to_posix_fs(w.fs)->cache, n);
 		put(&n->node);

@@ -185,7 +185,7 @@ TEST_LOOP(a_name_during_renames_is_there_or_not, 0, WORLDS)
 static void forget(const struct vfs_handle *h)
 {
 	struct posix_cache *c = &to_posix_fs(w.fs)->cache;
-	struct posix_node *n = posix_cache_find(c, h);
+	struct posix_node *n = posix_cache_find(to_posix_fs(w.fs), h);
 
 	if (!n)
 		return;

@@ -132,6 +132,11 @@ void outbox_push(struct outbox *o)
 		send_all(o);
 }
 
+bool outbox_gathers(const struct outbox *o)
+{
+	return loop_is_current(o->loop) && o->gathering;
+}
+
 void outbox_ready(struct outbox *o)
 {
 	mutex_lock(&o->lock);

@@ -62,29 +62,6 @@ struct tcp_list {
 	struct tcp_msg	*last;
 };
 
-static inline void tcp_list_add(struct tcp_list *list, struct tcp_msg *m)
-{
-	m->next = NULL;
-	if (list->first)
-		list->last->next = m;
-	else
-		list->first = m;
-	list->last = m;
-}
-
-/* Moves all of @from to the end of @to. */
-static inline void tcp_list_splice(struct tcp_list *to, struct tcp_list *from)
-{
-	if (!from->first)
-		return;
-	if (to->first)
-		to->last->next = from->first;
-	else
-		to->first = from->first;
-	to->last = from->last;
-	from->first = NULL;
-}
-
 /* The state that the connections of one loop share.  The loop's thread only. */
 struct tcp_poller {
 	struct tcp_listener	*listener;	/* borrowed: contains us */
@@ -246,6 +223,9 @@ struct tcp_msg *tcp_msg_alloc(struct tcp_poller *p);
 void tcp_msg_forget_call(struct tcp_msg *m);
 /* Takes @m.  Any thread, while a connection of the poller's lives. */
 void tcp_msg_free(struct tcp_poller *p, struct tcp_msg *m);
+void tcp_list_add(struct tcp_list *list, struct tcp_msg *m);
+/* Moves all of @from to the end of @to. */
+void tcp_list_splice(struct tcp_list *to, struct tcp_list *from);
 void tcp_list_free(struct tcp_poller *p, struct tcp_list *list);
 void tcp_msg_fini(struct tcp_poller *p);
 

@@ -60,8 +60,10 @@ void tcp_msg_free(struct tcp_poller *p, struct tcp_msg *m)
 	tcp_msg_forget_call(m);
 	buf_put(m->msg.body);
 	m->msg.body = NULL;
-	pipe_put(m->msg.pipe);
-	m->msg.pipe = NULL;
+	if (unlikely(m->msg.pipe)) {
+		pipe_put(m->msg.pipe);
+		m->msg.pipe = NULL;
+	}
 	if (!loop_is_current(p->loop)) {
 		m->next = atomic_load_explicit(&p->returned,
 					       memory_order_relaxed);
@@ -76,6 +78,28 @@ void tcp_msg_free(struct tcp_poller *p, struct tcp_msg *m)
 	} else {
 		free(m);
 	}
+}
+
+void tcp_list_add(struct tcp_list *list, struct tcp_msg *m)
+{
+	m->next = NULL;
+	if (list->first)
+		list->last->next = m;
+	else
+		list->first = m;
+	list->last = m;
+}
+
+void tcp_list_splice(struct tcp_list *to, struct tcp_list *from)
+{
+	if (!from->first)
+		return;
+	if (to->first)
+		to->last->next = from->first;
+	else
+		to->first = from->first;
+	to->last = from->last;
+	from->first = NULL;
 }
 
 void tcp_list_free(struct tcp_poller *p, struct tcp_list *list)

@@ -15,21 +15,16 @@
 /* A day, as the kernel's relatime; less a little for its coarse clock. */
 #define ATIME_KEEPS_S	(24 * 60 * 60 - 1)
 
-/* fstat(2) by its own system call: the C library goes through newfstatat with
- * an empty path, which costs a fifth more.  Where the kernel's struct stat is
- * not the library's, it is the library's call. */
-static inline int fstat_fd(int fd, struct stat *st)
-{
-#if defined(__x86_64__) && defined(__LP64__)
-	return syscall(SYS_fstat, fd, st);
-#else
-	return fstat(fd, st);
-#endif
-}
-
+/* By the system call: the C library goes through newfstatat with an empty path,
+ * which costs a fifth more.  Where the kernel's struct stat is not the
+ * library's, it is the library's call. */
 int posix_fstat(int fd, struct stat *st)
 {
-	return fstat_fd(fd, st) < 0 ? -errno : 0;
+#if defined(__x86_64__) && defined(__LP64__)
+	return syscall(SYS_fstat, fd, st) < 0 ? -errno : 0;
+#else
+	return fstat(fd, st) < 0 ? -errno : 0;
+#endif
 }
 
 static int check_links(struct posix_node *n, const struct stat *st)
@@ -44,7 +39,9 @@ static int check_links(struct posix_node *n, const struct stat *st)
 
 int posix_stat(struct posix_node *n, struct stat *st)
 {
-	return fstat_fd(n->fd, st) < 0 ? -errno : check_links(n, st);
+	int err = posix_fstat(n->fd, st);
+
+	return err < 0 ? err : check_links(n, st);
 }
 
 static void from_statx(const struct statx *sx, struct stat *st)
@@ -116,6 +113,12 @@ void posix_flags_learn(struct posix_fs *fs)
 		fs->atime = POSIX_ATIME_STRICT;
 }
 
+bool posix_is_later(const struct timespec *a, const struct timespec *b)
+{
+	return a->tv_sec > b->tv_sec ||
+	       (a->tv_sec == b->tv_sec && a->tv_nsec > b->tv_nsec);
+}
+
 bool posix_atime_due(struct posix_node *n)
 {
 	enum posix_atime how = atomic_load_explicit(&posix_fs_of(n)->atime,
@@ -125,7 +128,7 @@ bool posix_atime_due(struct posix_node *n)
 
 	if (how != POSIX_ATIME_RELATIVE)
 		return how == POSIX_ATIME_STRICT;
-	if (fstat_fd(n->fd, &st) < 0)
+	if (posix_fstat(n->fd, &st) < 0)
 		return true;
 	clock_gettime(CLOCK_REALTIME_COARSE, &now);
 	return !posix_is_later(&st.st_atim, &st.st_mtim) ||

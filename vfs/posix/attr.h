@@ -32,12 +32,7 @@ static inline bool posix_same_time(const struct timespec *a,
 	return a->tv_nsec == b->tv_nsec && a->tv_sec == b->tv_sec;
 }
 
-static inline bool posix_is_later(const struct timespec *a,
-				  const struct timespec *b)
-{
-	return a->tv_sec > b->tv_sec ||
-	       (a->tv_sec == b->tv_sec && a->tv_nsec > b->tv_nsec);
-}
+bool posix_is_later(const struct timespec *a, const struct timespec *b);
 
 /*
  * True if every later change of the file will show in its ctime.  False if that

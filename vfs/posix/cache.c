@@ -54,13 +54,18 @@ static void cache_touch(struct posix_cache *c, struct posix_node *n)
 		atomic_store_explicit(&n->used, tick, memory_order_relaxed);
 }
 
-struct posix_node *posix_cache_find(struct posix_cache *c,
+struct posix_node *posix_cache_find(struct posix_fs *fs,
 				    const struct vfs_handle *h)
 {
+	struct posix_cache *c = &fs->cache;
 	struct cds_lfht_node *hash;
 	struct cds_lfht_iter iter;
 	struct posix_node *n = NULL;
 
+	if (posix_handle_is_root(h)) {
+		vfs_node_get(&fs->root->node);
+		return fs->root;
+	}
 	rcu_enter();
 	cds_lfht_lookup(c->hash, posix_handle_hash(h), cache_match, h, &iter);
 	hash = cds_lfht_iter_get_node(&iter);

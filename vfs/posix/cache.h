@@ -7,8 +7,8 @@
 /*
  * cache.c
  */
-/* Counted, or NULL. */
-struct posix_node *posix_cache_find(struct posix_cache *c,
+/* The node of @h, counted, if it is in use or the root; else NULL. */
+struct posix_node *posix_cache_find(struct posix_fs *fs,
 				    const struct vfs_handle *h);
 /* Enters @n, unless another thread has entered a node of the file: returns the
  * node to use, counted.  Takes @n. */

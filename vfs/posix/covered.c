@@ -208,7 +208,7 @@ static int find_below(const struct vfs_op *op, const char *name,
 		err = handle_below(dir, name, &h);
 	if (err < 0)
 		return err;
-	n = posix_node_known(fs, &h);
+	n = posix_cache_find(fs, &h);
 	if (!n)
 		err = posix_node_open(fs, &h, &n);
 	if (err < 0)

@@ -39,13 +39,3 @@ uint32_t posix_cred_lend_server(void);
 void posix_cred_take_back(uint32_t uid);
 /* The caller that the thread is; the server is like none. */
 struct posix_who posix_cred_now(void);
-/*
- * What each operation does first.  0; -EAGAIN: it can't go on with
- * op->nonblock, since everything may block; -EACCES.
- */
-int  posix_begin_remote(const struct posix_fs *fs, const struct vfs_op *op);
-static inline int posix_begin(const struct posix_fs *fs,
-			      const struct vfs_op *op)
-{
-	return unlikely(fs->remote) ? posix_begin_remote(fs, op) : 0;
-}

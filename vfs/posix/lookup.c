@@ -142,7 +142,7 @@ static bool find_kept(struct looking *l)
 	if (!posix_dentry_find(l->fs, l->dir, &l->dir_st, l->name.s, &h) ||
 	    posix_granted(l->op, l->dir, &l->dir_st, POSIX_X) != POSIX_X)
 		return false;
-	l->node = posix_cache_find(&l->fs->cache, &h);
+	l->node = posix_cache_find(l->fs, &h);
 	if (!l->node)
 		return false;
 	if (stat_kept(l) == 0)
@@ -291,7 +291,7 @@ int posix_open_handle(struct vfs_op *op)
 	err = posix_begin(fs, op);
 	if (err < 0)
 		return err;
-	n = posix_node_known(fs, h);
+	n = posix_cache_find(fs, h);
 	if (!n) {
 		if (!posix_may_record(op, fs))
 			return -EAGAIN;

@@ -29,7 +29,7 @@ static void going(struct going *g, struct posix_fs *fs,
 	g->dir = dir;
 	g->name = name;
 	g->known = posix_handle_peek(fs, dir->fd, name, &g->h) == 0;
-	g->node = g->known ? posix_cache_find(&fs->cache, &g->h) : NULL;
+	g->node = g->known ? posix_cache_find(fs, &g->h) : NULL;
 	if (g->node && posix_fstat(g->node->fd, &g->st) < 0)
 		g->st = (struct stat){ .st_nlink = 0 };
 }

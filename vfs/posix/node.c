@@ -83,15 +83,6 @@ static int make_node(struct posix_fs *fs, int fd, bool rdwr, struct stat *st,
 	return 0;
 }
 
-struct posix_node *posix_node_known(struct posix_fs *fs,
-				    const struct vfs_handle *h)
-{
-	if (!posix_handle_is_root(h))
-		return posix_cache_find(&fs->cache, h);
-	vfs_node_get(&fs->root->node);
-	return fs->root;
-}
-
 int posix_node_adopt(struct posix_fs *fs, int fd, bool rdwr, struct stat *st,
 		     struct posix_node **out)
 {
@@ -113,7 +104,7 @@ int posix_node_adopt(struct posix_fs *fs, int fd, bool rdwr, struct stat *st,
 	err = posix_handle_make(fs, fd, st, &h);
 	if (err < 0)
 		goto fail;
-	*out = posix_node_known(fs, &h);
+	*out = posix_cache_find(fs, &h);
 	if (*out) {
 		if (rdwr)
 			lend_rdwr(*out, fd);

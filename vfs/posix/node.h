@@ -18,9 +18,6 @@ int  posix_node_create(struct posix_fs *fs, int fd, const struct stat *st,
 int  posix_node_adopt(struct posix_fs *fs, int fd, bool rdwr, struct stat *st,
 		      struct posix_node **out);
 void posix_node_free(struct vfs_node *n);
-/* The node of @h, counted, if it is in use or the root; else NULL. */
-struct posix_node *posix_node_known(struct posix_fs *fs,
-				    const struct vfs_handle *h);
 /* Opens @h by the system's handle, as the server.  @h is of no known node. */
 int  posix_node_open(struct posix_fs *fs, const struct vfs_handle *h,
 		     struct posix_node **out);

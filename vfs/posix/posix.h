@@ -204,6 +204,17 @@ static inline void posix_seen_writable(struct posix_fs *fs)
 		fs->read_only = false;
 }
 
+/*
+ * What each operation does first.  0; -EAGAIN: it can't go on with
+ * op->nonblock, since everything may block; -EACCES.  cred.c
+ */
+int  posix_begin_remote(const struct posix_fs *fs, const struct vfs_op *op);
+static inline int posix_begin(const struct posix_fs *fs,
+			      const struct vfs_op *op)
+{
+	return unlikely(fs->remote) ? posix_begin_remote(fs, op) : 0;
+}
+
 /* True if an operation that can wait for storage may go ahead. */
 static inline bool posix_may_block(const struct vfs_op *op,
 				   const struct posix_fs *fs)

@@ -14,6 +14,7 @@
  * goes through the copy.
  */
 #include "vfs/posix/attr.h"
+#include "vfs/posix/cache.h"
 #include "vfs/posix/cred.h"
 #include "vfs/posix/node.h"
 #include "vfs/posix/own.h"
@@ -307,7 +308,7 @@ static int climb(struct posix_fs *fs, const struct vfs_handle *h,
 	int n;
 
 	for (;;) {
-		*out = posix_node_known(fs, &at);
+		*out = posix_cache_find(fs, &at);
 		if (*out)
 			return 0;
 		n = posix_table_find(fs->table, &at, &place, 1);

@@ -4,6 +4,7 @@
 # ends the command with all that came from it.
 #
 #   tests/limited.sh SECONDS COMMAND...
+#   tests/limited.sh --show PID		says where the children of PID are
 #
 # Its status is COMMAND's, or 124 at the limit, with lines that begin with
 # "hung: "; GANNET_PATIENCE multiplies SECONDS.  Sourced, it has limit_begin and
@@ -12,19 +13,31 @@
 # What came from it is known by a mark in its environment, or by its parents: a
 # daemon that left its session has the mark.
 
-# limited: the processes with the mark $limit_mark, and their children.
+# limited [PID]: the processes with the mark $limit_mark, or this one, and their
+# children, but not this script.
 limited()
 {
-	local before='' all
-	all=$(grep -lzs "^GANNET_LIMITED=.*:$limit_mark:" \
-		/proc/[0-9]*/environ | cut -d/ -f3)
-	while [ "$all" != "$before" ]; do
-		before=$all
-		# shellcheck disable=SC2046 # numbers
-		all=$(printf '%s\n' "$all" $(ps -o pid= --ppid \
-			"$(paste -sd, <<< "$all")") | sort -un)
-	done
-	echo "$all"
+	local first=${1-}
+	[ -n "$first" ] ||
+		first=$(grep -lzs "^GANNET_LIMITED=.*:$limit_mark:" \
+			/proc/[0-9]*/environ | cut -d/ -f3)
+	ps -eo pid=,ppid= | awk -v first="$first" -v self=$$ '
+		{ parent[$1] = $2 }
+		END {
+			n = split(first, list)
+			for (i = 1; i <= n; i++)
+				is[list[i]] = 1
+			do {
+				more = 0
+				for (p in parent)
+					if (p != self && !is[p] &&
+					    is[parent[p]])
+						is[p] = more = 1
+			} while (more)
+			for (p in is)
+				if (is[p] && p in parent)
+					print p
+		}' | sort -n
 } 2>/dev/null
 
 # threads_of PID: what each of its threads waits for.
@@ -54,16 +67,16 @@ is_a_shell()
 	esac
 }
 
-# show_hung: what the processes are, the oldest first, and where they are.
+# show_hung [PID]: what the processes are, and where they are.
 show_hung()
 {
 	local p n=0 list
-	list=$(limited)
+	list=$(limited "$@")
 	[ -n "$list" ] || { echo "no process is left"; return; }
 	ps -o pid,ppid,etimes,stat,wchan:20,args \
 		-p "$(paste -sd, <<< "$list")" | cut -c1-200
 	for p in $list; do
-		! is_a_shell "$p" || continue
+		! is_a_shell "$p" && [ "$p" != "${1-}" ] || continue
 		[ $((n += 1)) -le 6 ] || break
 		echo "threads of $p, $(tr '\0' ' ' < "/proc/$p/cmdline"):"
 		threads_of "$p"
@@ -133,7 +146,11 @@ limit_end()
 }
 
 [ "${BASH_SOURCE[0]}" = "$0" ] || return 0
-[ $# -ge 2 ] || { sed -n '3,13s/^# \{0,1\}//p' "$0" >&2; exit 2; }
+if [ $# = 2 ] && [ "$1" = --show ]; then
+	show_hung "$2" | sed 's/^/hung: /'
+	exit
+fi
+[ $# -ge 2 ] || { sed -n '3,14s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 file=$(mktemp -u) limit=$(($1 * ${GANNET_PATIENCE:-1})); shift
 limit_begin "$limit" "$file"
 "$@"

@@ -3,10 +3,17 @@
 #include "tests/unit/runner.h"
 
 #include <assert.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/wait.h>
 
 static struct test_row *rows;
+
+/* Check's, for a test that hangs. */
+static struct sigaction end_test;
+static pid_t runner;
 
 /* Keeps the order of their lines, since C has no order of constructors. */
 void test_row_add(struct test_row *row)
@@ -26,6 +33,39 @@ __attribute__((constructor)) static void be_patient(void)
 {
 	setenv("CK_DEFAULT_TIMEOUT", "60", 0);
 	setenv("CK_TIMEOUT_MULTIPLIER", "5", 0);
+}
+
+/* Check is about to kill a test: shows where its threads are, before. */
+static void show_hung(int sig)
+{
+	const char *src = getenv("srcdir");
+	char tool[512], pid[16];
+	pid_t child;
+
+	snprintf(tool, sizeof(tool), "%s/tests/limited.sh", src ? src : ".");
+	snprintf(pid, sizeof(pid), "%d", (int)runner);
+	child = fork();
+	if (child == 0) {
+		execl(tool, tool, "--show", pid, NULL);
+		_exit(1);
+	}
+	if (child > 0)
+		waitpid(child, NULL, 0);
+	end_test.sa_handler(sig);
+}
+
+/* Check sets its handler before it forks the first test. */
+static void take_alarm(void)
+{
+	struct sigaction now;
+
+	if (getpid() != runner || sigaction(SIGALRM, NULL, &now) < 0 ||
+	    now.sa_handler == show_hung || now.sa_handler == SIG_DFL ||
+	    now.sa_handler == SIG_IGN)
+		return;
+	end_test = now;
+	now.sa_handler = show_hung;
+	sigaction(SIGALRM, &now, NULL);
 }
 
 static TCase *add_case(Suite *s, const struct test_row *row)
@@ -74,12 +114,14 @@ static Suite *all_tests(void)
 /* Takes @suite. */
 int run_suite(Suite *suite)
 {
-	SRunner *runner = srunner_create(suite);
+	SRunner *all = srunner_create(suite);
 	int failed;
 
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
+	runner = getpid();
+	pthread_atfork(NULL, take_alarm, NULL);
+	srunner_run_all(all, CK_ENV);
+	failed = srunner_ntests_failed(all);
+	srunner_free(all);
 	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 

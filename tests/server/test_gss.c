@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* RPCSEC_GSS (RFC 2203) with a mechanism that keeps no secret, and with a
  * client that lies. */
+#include <arpa/inet.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <sys/socket.h>
@@ -25,11 +26,22 @@ static struct gss_client g;
 static struct nfs3_fh top;
 static uint8_t data[GSS_CLIENT_DATA];
 static atomic_uint accepts;
+static struct gss_mech mech;		/* gss_xor, which can hang */
+static atomic_bool hangs;
+static atomic_uint hanging;
+
+static void accept_later(void *arg, struct gss_accept *a)
+{
+	atomic_fetch_add(&hanging, 1);
+	ck_assert(AWAIT(!atomic_load(&hangs)));
+	atomic_fetch_sub(&hanging, 1);
+	gss_xor.accept(arg, a);
+}
 
 static void setup(enum door door)
 {
 	const struct rpc_gss_config config = {
-		.mech = &gss_xor, .arg = &accepts, .max_client = PROVEN_MAX,
+		.mech = &mech, .arg = &accepts, .max_client = PROVEN_MAX,
 		.max_client_new = NEW_MAX,
 	};
 	struct harness_config hc = {
@@ -39,6 +51,8 @@ static void setup(enum door door)
 		.flavors = flavors,
 	};
 
+	mech = gss_xor;
+	mech.accept = accept_later;
 	ck_assert_int_eq(rpc_gss_create(&config, &gss), 0);
 	flavors[0] = rpc_gss_flavor(gss);
 	hc.gss = gss;
@@ -401,6 +415,74 @@ TEST(the_least_recently_used_context_makes_room)
 	memcpy(g.handle, handles[0], sizeof(handles[0]));
 	g.seq = 100;
 	ck_assert_uint_eq(getattr(), RPC_SUCCESS);
+	forget();
+	teardown();
+}
+
+static void connect_from(const char *address, int *fd)
+{
+	struct sockaddr_in sin = { .sin_family = AF_INET };
+
+	*fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	inet_pton(AF_INET, address, &sin.sin_addr);
+	ck_assert_int_eq(bind(*fd, (struct sockaddr *)&sin, sizeof(sin)), 0);
+	sin.sin_port = htons(d.srv.port);
+	inet_pton(AF_INET, "127.0.0.1", &sin.sin_addr);
+	ck_assert_int_eq(connect(*fd, (struct sockaddr *)&sin, sizeof(sin)), 0);
+}
+
+/* Sends @n INITs from @address, whose replies may wait. */
+static void flood(const char *address, unsigned n, int *fd)
+{
+	const struct gss_xor_token t = { .nonce = 5, .seconds = 100 };
+	uint8_t call[128], cred[32], token[20];
+	struct rpc_header h = { .prog = NFS3_PROGRAM, .vers = 3,
+				.flavor = RPCSEC_GSS };
+	struct xdr_out x;
+
+	connect_from(address, fd);
+	xdr_out_init(&x, cred, sizeof(cred));
+	gss_cred_put(&x, &(struct gss_cred){ .version = 1, .proc = GSS_INIT });
+	h.cred = (struct xdr_view){ cred, (uint32_t)xdr_out_len(&x) };
+	gss_xor_put(token, &t);
+	for (h.xid = 1; h.xid <= n; h.xid++) {
+		xdr_out_init(&x, call + 4, sizeof(call) - 4);
+		rpc_header_call_signed(&x, &h);
+		rpc_auth_put(&x, RPC_AUTH_NONE, (struct xdr_view){ NULL, 0 });
+		xdr_put_opaque(&x, token, sizeof(token));
+		record_put_mark(call, (uint32_t)xdr_out_len(&x));
+		ck_assert_int_eq(send(*fd, call, xdr_out_len(&x) + 4, 0),
+				 (ssize_t)xdr_out_len(&x) + 4);
+	}
+}
+
+/* A client takes six of eight threads, the others are for others. */
+TEST(no_call_with_a_context_waits_for_those_that_make_one)
+{
+	static const char *const names[] = { "", "none", "integrity",
+					     "privacy" };
+	int fd[2];
+
+	setup(DOOR_TCP);
+	make(0, 100);
+	atomic_store(&hangs, true);
+	flood("127.0.0.1", 100, &fd[0]);
+	EVENTUALLY(atomic_load(&hanging) == 6);
+	for (uint32_t s = GSS_NONE; s <= GSS_PRIVACY; s++) {
+		struct nfs3_fh fh;
+
+		g.service = s;
+		fh = create(names[s]);
+		write_data(&fh, GSS_CLIENT_DATA);
+		read_data(&fh, GSS_CLIENT_DATA);
+	}
+	ck_assert_uint_eq(atomic_load(&hanging), 6);
+	flood("127.0.0.2", 1, &fd[1]);
+	EVENTUALLY(atomic_load(&hanging) == 7);
+	atomic_store(&hangs, false);
+	EVENTUALLY(atomic_load(&accepts) == 102);
+	for (int i = 0; i < 2; i++)
+		close(fd[i]);
 	forget();
 	teardown();
 }

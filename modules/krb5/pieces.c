@@ -35,8 +35,9 @@ void cfx_pieces_get(const struct pieces *p, uint32_t at, void *buf,
 
 	while (len) {
 		uint32_t n = len;
+		const uint8_t *from = together(p, at, &n);
 
-		memcpy(to, together(p, at, &n), n);
+		memcpy(to, from, n);
 		to += n;
 		at += n;
 		len -= n;
@@ -50,8 +51,9 @@ void cfx_pieces_put(const struct pieces *p, uint32_t at, const void *buf,
 
 	while (len) {
 		uint32_t n = len;
+		uint8_t *to = together(p, at, &n);
 
-		memcpy(together(p, at, &n), from, n);
+		memcpy(to, from, n);
 		from += n;
 		at += n;
 		len -= n;

@@ -340,6 +340,12 @@ static void grant(struct nlm *nlm, struct nlm_file *f, struct nlm_wait *w)
 			nlm_hold_tidy(nlm, h);
 		return;
 	}
+	if (w->dropped) {
+		/* Meanwhile; the mark of its hold ends what it got. */
+		nlm_wait_put(w, &f->asleep);
+		mutex_unlock(&nlm->lock);
+		return;
+	}
 	stat_inc(nlm_waits_granted);
 	w->granted = true;
 	w->id = nlm->next_grant += NLM_CALL_BACKS;

@@ -31,7 +31,8 @@ static void drop_owner(struct nlm *nlm, struct nlm_owner *o, uint32_t state)
 		nlm_file_kick(nlm, w->file);
 	}
 	cds_list_for_each_entry(s, &o->shares, on_owner) {
-		s->dropped = s->file->marked_shares = true;
+		s->dropped |= !state || s->state != state;
+		s->file->marked_shares = true;
 		nlm_file_kick(nlm, s->file);
 	}
 }

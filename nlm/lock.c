@@ -197,6 +197,19 @@ static enum nlm_status wait_foreign(struct rpc_call *call, struct nlm_hold *h,
 	return status;
 }
 
+/* True: the host's locks were ended while the backend locked, and the next turn
+ * ends this one, too. */
+static bool ended_meanwhile(struct rpc_call *call, const struct nlm_hold *h)
+{
+	struct nlm *nlm = nlm_op(call)->nlm;
+	bool is;
+
+	mutex_lock(&nlm->lock);
+	is = nlm_was_ended(call, h->owner->host);
+	mutex_unlock(&nlm->lock);
+	return is;
+}
+
 /* In the file's turn. */
 static int lock(struct rpc_call *call, const struct nlm_span *at,
 		enum nlm_status *status)
@@ -212,7 +225,10 @@ static int lock(struct rpc_call *call, const struct nlm_span *at,
 		return *status == NLM4_DENIED_GRACE_PERIOD ? -ETIMEDOUT : 0;
 	err = nlm_hold_set(nlm, h, at, a->state, a->reclaim ?
 			   NLM_CLAIM_AGAIN : NLM_CLAIM_NEW);
-	if (err == 0) {
+	if (err == 0 && ended_meanwhile(call, h)) {
+		*status = NLM4_DENIED_GRACE_PERIOD;
+		err = -ETIMEDOUT;
+	} else if (err == 0) {
 		*status = NLM4_GRANTED;
 		end_wait(nlm, h, at);
 		nlm_waits_locked(nlm, h, at);

@@ -179,17 +179,21 @@ static void let_host_go(struct nlm_op *op)
 	mutex_unlock(&op->nlm->lock);
 }
 
-bool nlm_is_outlived(struct rpc_call *call, const struct nlm_host *host)
+bool nlm_was_ended(struct rpc_call *call, const struct nlm_host *host)
 {
 	const struct nlm_args *a = rpc_args(call);
 
-	const struct nlm *nlm = nlm_op(call)->nlm;
-	const uint64_t came = rpc_call_started(call);
-
-	if (nlm_table_is_outlived(&nlm->table, host, came, a->state))
-		return true;
-	return came <= host->restart_ns &&
+	return rpc_call_started(call) <= host->restart_ns &&
 	       (!host->restart_state || a->state != host->restart_state);
+}
+
+bool nlm_is_outlived(struct rpc_call *call, const struct nlm_host *host)
+{
+	const struct nlm_args *a = rpc_args(call);
+	const struct nlm *nlm = nlm_op(call)->nlm;
+
+	return nlm_table_is_outlived(&nlm->table, host, rpc_call_started(call),
+				     a->state) || nlm_was_ended(call, host);
 }
 
 static bool is_monitored(const struct nlm_op *op)

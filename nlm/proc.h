@@ -100,6 +100,9 @@ int nlm_monitor_host(struct rpc_call *call);
 /* Under nlm->lock.  True: the locks and shares of @host were ended after the
  * call had come, so it is to have no effect. */
 bool nlm_is_outlived(struct rpc_call *call, const struct nlm_host *host);
+/* The same, by what is known of @host alone: also what the call has locked
+ * meanwhile has ended, or will with the file's next turn. */
+bool nlm_was_ended(struct rpc_call *call, const struct nlm_host *host);
 /* Opens the file; the caller may lock it. */
 int nlm_find_file(struct rpc_call *call);
 /* Finds a file that has locks; if there is none, the call is done. */

@@ -8,6 +8,14 @@
 
 #include <errno.h>
 
+/* The state that the host's monitor was in when the call came.  SHARE has none,
+ * but an earlier LOCK can: then a late notice of it ends only shares of
+ * before.  0: not known. */
+static uint32_t state_of(const struct rpc_call *call, const struct nlm_host *h)
+{
+	return h->unsure || rpc_call_started(call) < h->heard_ns ? 0 : h->state;
+}
+
 /* Under nlm->lock. */
 static enum nlm_status share(struct rpc_call *call, struct nlm_owner *o)
 {
@@ -22,6 +30,7 @@ static enum nlm_status share(struct rpc_call *call, struct nlm_owner *o)
 		s = nlm_share_add(&op->nlm->table, op->file, o);
 	if (!s)
 		return NLM4_DENIED_NOLOCKS;
+	s->state = state_of(call, o->host);
 	s->mode = a->mode;
 	s->access = a->access;
 	return NLM4_GRANTED;

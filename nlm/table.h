@@ -250,6 +250,8 @@ struct nlm_share {
 	struct cds_list_head	 on_file;
 	struct cds_list_head	 on_owner;
 	uint64_t		 since_ms;
+	uint32_t		 state;	/* of the host's monitor, by an earlier
+					 * LOCK; 0: not known */
 	uint32_t		 mode;	/* denied to others */
 	uint32_t		 access;
 	bool			 dropped;

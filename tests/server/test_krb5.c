@@ -514,44 +514,6 @@ TEST_LOOP(results_in_pieces_of_any_length_are_wrapped, 0, ARRAY_SIZE(enctypes))
 	kdc_stop(&kdc);
 }
 
-/* A reply has its end right behind its head, and its data elsewhere. */
-TEST_LOOP(bytes_around_the_pieces_stay_as_they_are, 0, ARRAY_SIZE(enctypes))
-{
-	static uint8_t near[256], far[256], token[600];
-	uint8_t back[GSS_BACK_MAX];
-	struct iovec iov[2], whole;
-	void *keys;
-	int more;
-
-	start_kdc(enctypes[_i]);
-	keys = server_keys();
-	for (size_t first = 1; first < 70; first++) {
-		memset(near, 0xaa, sizeof(near));
-		memset(far, 0xaa, sizeof(far));
-		memcpy(near, data, first);
-		memcpy(far, data + first, 100);
-		iov[0] = (struct iovec){ near, first };
-		iov[1] = (struct iovec){ far, 100 };
-		more = mech->wrap(keys, iov, 2, token, back);
-		ck_assert_int_gt(more, 0);
-		for (size_t i = first; i < sizeof(near); i++)
-			ck_assert_uint_eq(near[i], 0xaa);
-		for (size_t i = 100; i < sizeof(far); i++)
-			ck_assert_uint_eq(far[i], 0xaa);
-		memcpy(token + kdc_mech.front, near, first);
-		memcpy(token + kdc_mech.front + first, far, 100);
-		memcpy(token + kdc_mech.front + first + 100, back,
-		       (size_t)more);
-		whole = (struct iovec){ token, kdc_mech.front + first + 100 +
-					       (size_t)more };
-		ck_assert_int_eq(kdc_mech.unwrap(&client, &whole, 1), 1);
-		expect_plain(&whole, 1, first + 100);
-	}
-	mech->free(keys);
-	kdc_client_close(&client);
-	kdc_stop(&kdc);
-}
-
 /* RFC 4121 section 4.2.5: as peers send it that put the trailer first. */
 TEST(a_rotated_token_is_opened)
 {

@@ -237,11 +237,10 @@ for range in $(grep -oE 'NUMBER\([a-z_]+, [0-9]+, [0-9]+' \
 	grep -q "^From ${range%-*} to ${range#*-}[ ;]" doc/gannet.conf.5.in ||
 		fail "gannet.conf(5): no key is from ${range%-*} to ${range#*-}"
 done
-options tools/nfs/main.c '^	\{ "([a-z-]+)", (no|required)_argument.*' \
-	doc/gannet-nfs.1
+in_rows='^	(ROW|RANGE|BARE)\("([a-z-]+)",.*'
+options tools/nfs/main.c "$in_rows" doc/gannet-nfs.1 2
 # --help has the same, and both have every command.
-for o in $(sed -nE 's/^	\{ "([a-z-]+)", (no|required)_argument.*/\1/p' \
-		tools/nfs/main.c); do
+for o in $(sed -nE "s/$in_rows/\\2/p" tools/nfs/main.c); do
 	grep -q -e "--$o" tools/nfs/usage.c ||
 		fail "tools/nfs/usage.c: nothing about --$o"
 done

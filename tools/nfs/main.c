@@ -4,6 +4,7 @@
 #include <getopt.h>
 #include <grp.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -13,78 +14,89 @@
 #include "lib/standard.h"
 #include "lib/util.h"
 
-/* Options without a letter, or whose letter has two meanings. */
-enum {
-	OPT_RETRIES = 256, OPT_PROGRESS, OPT_RECURSIVE, OPT_PARENTS,
-	OPT_PRESERVE, OPT_NAME, OPT_TYPE, OPT_JSON, OPT_WRITE,
-	OPT_CONNECTIONS, OPT_THREADS, OPT_ENTRIES, OPT_SIZE, OPT_OPS, OPT_RATE,
-	OPT_TIME, OPT_WARMUP, OPT_STABLE, OPT_VERIFY, OPT_DISCARD,
-	OPT_SERVER_PID, OPT_MEMORY, OPT_HELP, OPT_HUMAN, OPT_DEPTH,
-	OPT_DIRECTORY, OPT_MAXDEPTH, OPT_MINDEPTH, OPT_CONTINUE,
-	OPT_DRY_RUN, OPT_EXCLUDE, OPT_PARALLEL, OPT_CHECKSUM, OPT_HTML,
-	OPT_SYMBOLIC, OPT_SUMMARY,
-	MANY = 1 << 20,		/* arguments */
+/* How an option is read.  The kinds up to NO_ARGUMENT have none. */
+enum kind {
+	FLAG, VERBOSE, HELP, VERS, NO_ARGUMENT,
+	ALIAS,			/* as the row before */
+	TEXT, SECONDS, TYPE, EXCLUDE,
+	/* Numbers: of 32 bits, of 64, and those with a rule. */
+	NUMBER, BIG, ID, PORT, LEVELS, TIMEOUT,
 };
 
-static const struct option options[] = {
-	{ "all", no_argument, NULL, 'a' },
-	{ "long", no_argument, NULL, 'l' },
-	{ "human-readable", no_argument, NULL, OPT_HUMAN },
-	{ "directory", no_argument, NULL, OPT_DIRECTORY },
-	{ "mountport", required_argument, NULL, 'm' },
-	{ "depth", required_argument, NULL, OPT_DEPTH },
-	{ "block", required_argument, NULL, 'b' },
-	{ "inline", required_argument, NULL, 'i' },
-	{ "no-private", no_argument, NULL, 'P' },
-	{ "uid", required_argument, NULL, 'u' },
-	{ "gid", required_argument, NULL, 'g' },
-	{ "timeout", required_argument, NULL, 't' },
-	{ "retries", required_argument, NULL, OPT_RETRIES },
-	{ "progress", no_argument, NULL, OPT_PROGRESS },
-	{ "recursive", no_argument, NULL, OPT_RECURSIVE },
-	{ "force", no_argument, NULL, 'f' },
-	{ "symbolic", no_argument, NULL, OPT_SYMBOLIC },
-	{ "summarize", no_argument, NULL, OPT_SUMMARY },
-	{ "preserve", no_argument, NULL, OPT_PRESERVE },
-	{ "continue", no_argument, NULL, OPT_CONTINUE },
-	{ "checksum", no_argument, NULL, OPT_CHECKSUM },
-	{ "no-target-directory", no_argument, NULL, 'T' },
-	{ "dry-run", no_argument, NULL, OPT_DRY_RUN },
-	{ "exclude", required_argument, NULL, OPT_EXCLUDE },
-	{ "parallel", required_argument, NULL, OPT_PARALLEL },
-	{ "parents", no_argument, NULL, OPT_PARENTS },
-	{ "name", required_argument, NULL, OPT_NAME },
-	{ "type", required_argument, NULL, OPT_TYPE },
-	{ "maxdepth", required_argument, NULL, OPT_MAXDEPTH },
-	{ "max-depth", required_argument, NULL, OPT_MAXDEPTH },
-	{ "mindepth", required_argument, NULL, OPT_MINDEPTH },
-	{ "json", no_argument, NULL, OPT_JSON },
-	{ "html", required_argument, NULL, OPT_HTML },
-	{ "write", no_argument, NULL, OPT_WRITE },
-	{ "connections", required_argument, NULL, OPT_CONNECTIONS },
-	{ "threads", required_argument, NULL, OPT_THREADS },
-	{ "entries", required_argument, NULL, OPT_ENTRIES },
-	{ "size", required_argument, NULL, OPT_SIZE },
-	{ "ops", required_argument, NULL, OPT_OPS },
-	{ "rate", required_argument, NULL, OPT_RATE },
-	{ "time", required_argument, NULL, OPT_TIME },
-	{ "warmup", required_argument, NULL, OPT_WARMUP },
-	{ "stable", no_argument, NULL, OPT_STABLE },
-	{ "verify", no_argument, NULL, OPT_VERIFY },
-	{ "discard", no_argument, NULL, OPT_DISCARD },
-	{ "server-pid", required_argument, NULL, OPT_SERVER_PID },
-	{ "memory", no_argument, NULL, OPT_MEMORY },
-	{ "quiet", no_argument, NULL, 'q' },
-	{ "verbose", no_argument, NULL, 'v' },
-	{ "help", no_argument, NULL, OPT_HELP },
-	{ "version", no_argument, NULL, 'V' },
-	{ NULL, 0, NULL, 0 },
+#define RANGE(name, letter, kind, field, min, max, bytes) \
+	{ name, letter, kind, offsetof(struct tool_options, field), min, max, \
+	  bytes }
+#define ROW(name, letter, kind, field) \
+	RANGE(name, letter, kind, field, 0, 0, false)
+#define BARE(name, letter, kind) { name, letter, kind, 0, 0, 0, false }
+
+static const struct row {
+	const char *name;
+	char	    letter;	/* 0: none; or it has two meanings */
+	enum kind   kind;
+	size_t	    at;		/* of what it sets in struct tool_options */
+	uint64_t    min, max;
+	bool	    bytes;	/* K, M or G may follow */
+} rows[] = {
+	ROW("all", 'a', FLAG, all),
+	ROW("long", 'l', FLAG, lengthy),
+	ROW("human-readable", 0, FLAG, human),
+	ROW("directory", 0, FLAG, itself),
+	RANGE("mountport", 'm', PORT, mountport, 1, 65535, false),
+	RANGE("depth", 0, NUMBER, config.depth, 1, 1024, false),
+	RANGE("block", 'b', NUMBER, block, 512, 1u << 20, true),
+	RANGE("inline", 'i', NUMBER, config.inline_size, 1024, 65536, false),
+	ROW("no-private", 'P', FLAG, config.no_private),
+	RANGE("uid", 'u', ID, config.uid, 0, UINT32_MAX, false),
+	RANGE("gid", 'g', ID, config.gid, 0, UINT32_MAX, false),
+	RANGE("timeout", 't', TIMEOUT, config.timeout_ms, 1, 86400, false),
+	RANGE("retries", 0, NUMBER, config.retries, 1, 1000000, false),
+	ROW("progress", 0, FLAG, progress),
+	ROW("recursive", 0, FLAG, recursive),
+	ROW("force", 'f', FLAG, force),
+	ROW("symbolic", 0, FLAG, symbolic),
+	ROW("summarize", 0, FLAG, summary),
+	ROW("preserve", 0, FLAG, preserve),
+	ROW("continue", 0, FLAG, resume),
+	ROW("checksum", 0, FLAG, checksum),
+	ROW("no-target-directory", 'T', FLAG, as),
+	ROW("dry-run", 0, FLAG, dry_run),
+	ROW("exclude", 0, EXCLUDE, exclude),
+	RANGE("parallel", 0, NUMBER, parallel, 1, 256, false),
+	ROW("parents", 0, FLAG, parents),
+	ROW("name", 0, TEXT, name),
+	ROW("type", 0, TYPE, type),
+	RANGE("maxdepth", 0, LEVELS, levels, 0, 1000000, false),
+	BARE("max-depth", 0, ALIAS),
+	RANGE("mindepth", 0, NUMBER, mindepth, 0, 1000000, false),
+	ROW("json", 0, FLAG, json),
+	ROW("html", 0, TEXT, html),
+	ROW("write", 0, FLAG, write),
+	RANGE("connections", 0, NUMBER, bench.connections, 1, 65536, false),
+	RANGE("threads", 0, NUMBER, bench.threads, 1, 1024, false),
+	RANGE("entries", 0, NUMBER, bench.entries, 1, 1000000, false),
+	RANGE("size", 0, BIG, bench.size, 512, 1ull << 50, true),
+	RANGE("ops", 0, BIG, bench.ops, 1, 1ull << 50, false),
+	RANGE("rate", 0, BIG, bench.rate, 1, 1000000000, false),
+	ROW("time", 0, SECONDS, bench.seconds),
+	ROW("warmup", 0, SECONDS, bench.warmup),
+	ROW("stable", 0, FLAG, bench.stable),
+	ROW("verify", 0, FLAG, bench.verify),
+	ROW("discard", 0, FLAG, bench.discard),
+	RANGE("server-pid", 0, NUMBER, bench.server_pid, 1, INT32_MAX, false),
+	ROW("memory", 0, FLAG, bench.memory),
+	ROW("quiet", 'q', FLAG, quiet),
+	BARE("verbose", 'v', VERBOSE),
+	BARE("help", 0, HELP),
+	BARE("version", 0, VERS),
 };
 
 static int cat(const char *url, const struct tool_options *o)
 {
 	return tool_get(url, "-", o);
 }
+
+enum { MANY = 1 << 20 };	/* arguments */
 
 static int get_command(int n, char *const args[], const struct tool_options *o)
 {
@@ -152,33 +164,6 @@ static int wrong(const char *what, const char *which)
 	return TOOL_USAGE;
 }
 
-/* The options that take a number, and which. */
-static const struct range {
-	int	    option;
-	const char *name;
-	uint64_t    min, max;
-	bool	    bytes;	/* K, M or G may follow */
-} ranges[] = {
-	{ 'm', "mountport", 1, 65535, false },
-	{ OPT_DEPTH, "depth", 1, 1024, false },
-	{ OPT_MAXDEPTH, "maxdepth", 0, 1000000, false },
-	{ OPT_MINDEPTH, "mindepth", 0, 1000000, false },
-	{ OPT_PARALLEL, "parallel", 1, 256, false },
-	{ 'b', "block", 512, 1u << 20, true },
-	{ 'i', "inline", 1024, 65536, false },
-	{ OPT_RETRIES, "retries", 1, 1000000, false },
-	{ 't', "timeout", 1, 86400, false },
-	{ 'u', "uid", 0, UINT32_MAX, false },
-	{ 'g', "gid", 0, UINT32_MAX, false },
-	{ OPT_CONNECTIONS, "connections", 1, 65536, false },
-	{ OPT_THREADS, "threads", 1, 1024, false },
-	{ OPT_ENTRIES, "entries", 1, 1000000, false },
-	{ OPT_SIZE, "size", 512, 1ull << 50, true },
-	{ OPT_OPS, "ops", 1, 1ull << 50, false },
-	{ OPT_RATE, "rate", 1, 1000000000, false },
-	{ OPT_SERVER_PID, "server-pid", 1, INT32_MAX, false },
-};
-
 /* The factor that follows a number of bytes; 0: it is no factor. */
 static uint64_t unit(const char *text, bool bytes)
 {
@@ -192,15 +177,12 @@ static uint64_t unit(const char *text, bool bytes)
 	       1024ull << 10 * (at - letters) : 0;
 }
 
-static bool read_number(int option, const char *text, uint64_t *n)
+static bool read_number(const struct row *r, const char *text, uint64_t *n)
 {
-	const struct range *r = ranges;
 	unsigned long long v;
 	uint64_t times;
 	char *end;
 
-	while (r->option != option)
-		r++;
 	errno = 0;
 	v = strtoull(text, &end, 10);
 	times = unit(end, r->bytes);
@@ -237,68 +219,33 @@ struct parsed {
 	unsigned	    done;	/* --help or --version */
 };
 
-/* Options of bench. */
-static void take_amount(struct bench_options *b, int option, uint64_t n)
+static int take_number(struct tool_options *o, const struct row *r,
+		       const char *text)
 {
-	switch (option) {
-	case OPT_CONNECTIONS:	b->connections = (unsigned)n; break;
-	case OPT_THREADS:	b->threads = (unsigned)n; break;
-	case OPT_ENTRIES:	b->entries = (unsigned)n; break;
-	case OPT_SIZE:		b->size = n; break;
-	case OPT_OPS:		b->ops = n; break;
-	case OPT_RATE:		b->rate = n; break;
-	case OPT_SERVER_PID:	b->server_pid = (int)n; break;
-	}
-}
+	void *at = (char *)o + r->at;
+	uint64_t n;
 
-static int take_number(struct parsed *p, int option, const char *text)
-{
-	struct nfsc_config *c = &p->o.config;
-	uint64_t v;
-	unsigned n;
-
-	if (!read_number(option, text, &v))
+	if (!read_number(r, text, &n))
 		return TOOL_USAGE;
-	n = (unsigned)v;
-	switch (option) {
-	case 'm':
-		p->o.mountport = (uint16_t)n;
+	switch (r->kind) {
+	case BIG:
+		*(uint64_t *)at = n;
 		break;
-	case OPT_DEPTH:
-		c->depth = n;
+	case PORT:
+		o->mountport = (uint16_t)n;
 		break;
-	case OPT_MAXDEPTH:
-		p->o.levels = n + 1;
+	case LEVELS:
+		o->levels = (unsigned)n + 1;
 		break;
-	case OPT_MINDEPTH:
-		p->o.mindepth = n;
-		break;
-	case OPT_PARALLEL:
-		p->o.parallel = n;
-		break;
-	case 'b':
-		p->o.block = n;
-		break;
-	case 'i':
-		c->inline_size = n;
-		break;
-	case OPT_RETRIES:
-		c->retries = n;
-		break;
-	case 't':
-		c->timeout_ms = c->connect_ms = n * 1000;
-		break;
-	case 'u':
-		c->ngroups = 0;
-		c->uid = n;
-		break;
-	case 'g':
-		c->ngroups = 0;
-		c->gid = n;
+	case TIMEOUT:
+		o->config.timeout_ms = o->config.connect_ms =
+			(unsigned)n * 1000;
 		break;
 	default:
-		take_amount(&p->o.bench, option, v);
+		*(uint32_t *)at = (uint32_t)n;
 	}
+	if (r->kind == ID)
+		o->config.ngroups = 0;
 	return TOOL_OK;
 }
 
@@ -329,24 +276,41 @@ static int take_exclude(struct tool_options *o, const char *glob)
 	return TOOL_OK;
 }
 
-/* The command's own meaning of -r, -p, -h, -d and -s. */
-static int own_meaning(const struct command *c, int option)
+/* The command's meaning of -r, -p, -h, -d and -s; NULL: another letter. */
+static const char *own_meaning(const char *letters, int letter)
 {
-	const char *letters = c ? c->letters : "";
+	switch (letter) {
+	case 'r':
+		return strchr(letters, 'R') ? "recursive" : "retries";
+	case 'p':
+		return strchr(letters, 'M') ? "parents" :
+		       strchr(letters, 'K') ? "preserve" : "progress";
+	case 'h':
+		return strchr(letters, 'H') ? "human-readable" : "help";
+	case 'd':
+		return strchr(letters, 'D') ? "directory" :
+		       strchr(letters, 'X') ? "maxdepth" : "depth";
+	case 's':
+		return strchr(letters, 'S') ? "summarize" : "symbolic";
+	}
+	return NULL;
+}
 
-	if (option == 'r')
-		return strchr(letters, 'R') ? OPT_RECURSIVE : OPT_RETRIES;
-	if (option == 'p')
-		return strchr(letters, 'M') ? OPT_PARENTS :
-		       strchr(letters, 'K') ? OPT_PRESERVE : OPT_PROGRESS;
-	if (option == 'h')
-		return strchr(letters, 'H') ? OPT_HUMAN : OPT_HELP;
-	if (option == 'd')
-		return strchr(letters, 'D') ? OPT_DIRECTORY :
-		       strchr(letters, 'X') ? OPT_MAXDEPTH : OPT_DEPTH;
-	if (option == 's')
-		return strchr(letters, 'S') ? OPT_SUMMARY : OPT_SYMBOLIC;
-	return option;
+/* getopt's value of the first row, without a letter. */
+#define FIRST_ROW	256
+
+/* The row of getopt's @option; NULL: it has none. */
+static const struct row *row_of(const struct command *c, int option)
+{
+	const char *name = own_meaning(c ? c->letters : "", option);
+
+	if (option >= FIRST_ROW)
+		return &rows[option - FIRST_ROW];
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
+		if (name ? !strcmp(rows[i].name, name) :
+			   rows[i].letter == option)
+			return &rows[i];
+	return NULL;
 }
 
 /* find(1) has words behind one dash. */
@@ -361,98 +325,72 @@ static void lengthen_dashes(int argc, char *argv[])
 				argv[i] = words[k];
 }
 
-/* Options of bench only that take no number; -1: another option. */
-static int take_bench(struct bench_options *b, int option)
+static int take_option(struct parsed *p, const struct row *r)
 {
-	switch (option) {
-	case OPT_TIME:
-		return take_seconds("time", optarg, &b->seconds);
-	case OPT_WARMUP:
-		return take_seconds("warmup", optarg, &b->warmup);
-	case OPT_STABLE:
-		b->stable = true;
-		return TOOL_OK;
-	case OPT_VERIFY:
-		b->verify = true;
-		return TOOL_OK;
-	case OPT_DISCARD:
-		b->discard = true;
-		return TOOL_OK;
-	case OPT_MEMORY:
-		b->memory = true;
-		return TOOL_OK;
-	default:
-		return -1;
-	}
-}
+	void *at = (char *)&p->o + r->at;
 
-/* The flag of an option without an argument; NULL: it has none. */
-static bool *flag_of(struct tool_options *o, int option)
-{
-	switch (option) {
-	case 'a':		return &o->all;
-	case 'l':		return &o->lengthy;
-	case OPT_HUMAN:		return &o->human;
-	case OPT_DIRECTORY:	return &o->itself;
-	case 'f':		return &o->force;
-	case OPT_SYMBOLIC:	return &o->symbolic;
-	case OPT_SUMMARY:	return &o->summary;
-	case OPT_RECURSIVE:	return &o->recursive;
-	case OPT_PARENTS:	return &o->parents;
-	case OPT_PRESERVE:	return &o->preserve;
-	case OPT_CONTINUE:	return &o->resume;
-	case OPT_CHECKSUM:	return &o->checksum;
-	case 'T':		return &o->as;
-	case OPT_DRY_RUN:	return &o->dry_run;
-	case OPT_PROGRESS:	return &o->progress;
-	case OPT_JSON:		return &o->json;
-	case OPT_WRITE:		return &o->write;
-	case 'P':		return &o->config.no_private;
-	case 'q':		return &o->quiet;
-	default:		return NULL;
-	}
-}
-
-static int take_option(struct parsed *p, int option)
-{
-	int err = take_bench(&p->o.bench, option);
-	bool *flag = flag_of(&p->o, option);
-
-	if (flag)
-		*flag = true;
-	if (flag || err >= 0)
-		return flag ? TOOL_OK : err;
-	switch (option) {
-	case '1':		/* ls has one name in a line anyway */
-		break;
-	case OPT_HTML:
-		p->o.html = optarg;
-		break;
-	case OPT_NAME:
-		p->o.name = optarg;
-		break;
-	case OPT_EXCLUDE:
+	switch (r->kind) {
+	case FLAG:
+		*(bool *)at = true;
+		return TOOL_OK;
+	case TEXT:
+		*(const char **)at = optarg;
+		return TOOL_OK;
+	case SECONDS:
+		return take_seconds(r->name, optarg, at);
+	case EXCLUDE:
 		return take_exclude(&p->o, optarg);
-	case OPT_TYPE:
+	case TYPE:
 		return take_type(p, optarg);
-	case 'v':
+	case VERBOSE:
 		log_threshold = LOG_LEVEL_DEBUG;
-		break;
-	case OPT_HELP:
+		return TOOL_OK;
+	case HELP:
 		fputs(tool_usage, stdout);
 		p->done = 1;
-		break;
-	case 'V':
+		return TOOL_OK;
+	case VERS:
 		puts("gannet-nfs " PACKAGE_VERSION);
 		p->done = 1;
-		break;
-	case '?':		/* getopt has said why */
-		fputs("gannet-nfs: --help tells how it is used\n", stderr);
-		return TOOL_USAGE;
+		return TOOL_OK;
 	default:
-		return take_number(p, option, optarg);
+		return take_number(&p->o, r, optarg);
 	}
-	return TOOL_OK;
+}
+
+/* Not TOOL_OK, or p->done: it ends here. */
+static int parse_arguments(struct parsed *p, int argc, char *argv[])
+{
+	struct option options[ARRAY_SIZE(rows) + 1] = { 0 };
+	char letters[64] = "", *at = letters;
+	const struct row *r;
+	int option = 0, err = TOOL_OK;
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
+		options[i] = (struct option){
+			.name = rows[i].name,
+			.has_arg = rows[i].kind > NO_ARGUMENT,
+			.val = FIRST_ROW + (int)i - (rows[i].kind == ALIAS),
+		};
+	for (const char *l = "al1fsTmbiPugtpqvhrd"; *l; l++) {
+		r = row_of(p->command, *l);
+		*at++ = *l;
+		if (r && r->kind > NO_ARGUMENT)
+			*at++ = ':';
+	}
+	while (err == TOOL_OK && !p->done &&
+	       (option = getopt_long(argc, argv, letters, options,
+				     NULL)) != -1) {
+		/* NULL: -1, which ls does anyway; or getopt has said why. */
+		r = row_of(p->command, option);
+		if (r)
+			err = take_option(p, r);
+		else if (option == '?')
+			err = TOOL_USAGE;
+	}
+	if (option == '?')
+		fputs("gannet-nfs: --help tells how it is used\n", stderr);
+	return err;
 }
 
 /* An option that does nothing would be taken for done: rm --dry-run. */
@@ -509,8 +447,7 @@ int main(int argc, char *argv[])
 	struct parsed p = { .o = { .out = stdout, .config.depth = 16,
 				.bench.warmup = -1 } };
 	static char name[] = "gannet-nfs";
-	char letters[40];
-	int option, err;
+	int err;
 
 	standard_open();
 	argv[0] = name;			/* in what getopt says */
@@ -518,15 +455,9 @@ int main(int argc, char *argv[])
 	nfsc_config_user(&p.o.config);
 	lengthen_dashes(argc, argv);
 	p.command = named_command(argc, argv);
-	snprintf(letters, sizeof(letters), "al1fsTm:b:i:Pu:g:t:pqvhr%sd%s",
-		 own_meaning(p.command, 'r') == OPT_RECURSIVE ? "" : ":",
-		 own_meaning(p.command, 'd') == OPT_DIRECTORY ? "" : ":");
-	while ((option = getopt_long(argc, argv, letters, options,
-				     NULL)) != -1) {
-		err = take_option(&p, own_meaning(p.command, option));
-		if (err != TOOL_OK || p.done)
-			return err;
-	}
+	err = parse_arguments(&p, argc, argv);
+	if (err != TOOL_OK || p.done)
+		return err;
 	if (optind == argc)
 		return wrong("no command", NULL);
 	/* A reader that has had enough, a server that went away. */

@@ -11,12 +11,14 @@
 #include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/alike.h"
 #include "lib/fail.h"
 #include "lib/util.h"
 
@@ -482,6 +484,33 @@ static int apply(const struct option_row *row, const char *opt,
 	return ret;
 }
 
+/* The option that @opt is most like, or NULL. */
+static const char *option_like(const char *opt)
+{
+	size_t len = strcspn(opt, "=");
+	unsigned far, least = UINT_MAX;
+	const char *found = NULL;
+
+	for (unsigned i = 0; i < ARRAY_SIZE(rows); i++)
+		if (alike(opt, len, rows[i].name, strcspn(rows[i].name, "="),
+			  &far) && far < least) {
+			least = far;
+			found = rows[i].name;
+		}
+	return found;
+}
+
+static int unknown_option(const char *opt, char **err)
+{
+	const char *like = option_like(opt);
+
+	if (like)
+		return fail_with(err, "option '%s' is not known; did you mean "
+				   "'%s'?", opt, like);
+	return fail_with(err, "option '%s' is not known; gannet-exports(5) "
+			   "has a list", opt);
+}
+
 static int parse_one(const char *opt, struct option_target *t, char **err)
 {
 	for (unsigned i = 0; i < ARRAY_SIZE(rows); i++) {
@@ -491,8 +520,7 @@ static int parse_one(const char *opt, struct option_target *t, char **err)
 		    (rows[i].name[len - 1] == '=' || !opt[len]))
 			return apply(&rows[i], opt, t, err);
 	}
-	return *opt ? fail_with(err, "option '%s' is not known; "
-				  "gannet-exports(5) has a list", opt) :
+	return *opt ? unknown_option(opt, err) :
 		      fail_with(err, "an option is empty");
 }
 

@@ -4,10 +4,12 @@
 
 #include <errno.h>
 #include <ini.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
+#include "lib/alike.h"
 #include "lib/util.h"
 
 /* A file that is being read. */
@@ -18,6 +20,7 @@ struct config_file {
 	unsigned	 line;
 	char		*text;		/* of the line */
 	size_t		 size;		/* of its memory */
+	unsigned	 given[OPTIONS_MAX];	/* lines of the keys; 0: none */
 	bool		 failed;	/* @why is set, or there is no memory */
 	char		*why;
 };
@@ -85,11 +88,29 @@ static char *read_line(char *out, int size, void *arg)
 	return strcpy(out, text);
 }
 
+/* The key of the section that @key is most like, or NULL. */
+static const char *key_like(const char *section, const char *key)
+{
+	const struct option_row *row;
+	unsigned far, least = UINT_MAX;
+	const char *found = NULL;
+
+	for (unsigned i = 0; (row = option_row(i)); i++)
+		if (row->section && strcmp(row->section, section) == 0 &&
+		    alike(key, strlen(key), row->key, strlen(row->key),
+			  &far) && far < least) {
+			least = far;
+			found = row->key;
+		}
+	return found;
+}
+
 static int unknown_key(struct config_file *f, const char *section,
 		       const char *key)
 {
 	const struct option_row *row = option_of_key(NULL, key);
-	char text[80];
+	const char *like;
+	char text[96];
 
 	if (!*section)
 		return fail_at(f, NULL, key, "expected a section, as "
@@ -99,8 +120,28 @@ static int unknown_key(struct config_file *f, const char *section,
 			 "section; [%s] has it", row->section);
 		return fail_at(f, section, key, text);
 	}
-	return fail_at(f, section, key, "there is no such key; see "
-		       "gannet.conf(5)");
+	like = key_like(section, key);
+	snprintf(text, sizeof(text), like ? "there is no such key; did you "
+		 "mean '%s'?" : "there is no such key; see gannet.conf(5)",
+		 like);
+	return fail_at(f, section, key, text);
+}
+
+/* Which of two values is meant can't be known; the later one would win in
+ * silence.  A list has several. */
+static bool is_given_again(struct config_file *f, const struct option_row *row)
+{
+	unsigned *line = &f->given[option_given(f->o, row) - f->o->given];
+	char text[80];
+
+	if (*line && row->kind != OPTION_LIST) {
+		snprintf(text, sizeof(text), "line %u has this key, too; "
+			 "remove one of them", *line);
+		fail_at(f, row->section, row->key, text);
+		return true;
+	}
+	*line = f->line;
+	return false;
 }
 
 /* As libinih wants it: 1, or 0 after an error. */
@@ -114,6 +155,8 @@ static int take_value(void *arg, const char *section, const char *key,
 
 	if (!row)
 		return unknown_key(f, section, key);
+	if (is_given_again(f, row))
+		return 0;
 	wrong = option_give(f->o, row, value, false);
 	if (!wrong)
 		return 1;

@@ -291,6 +291,9 @@ TEST(a_change_with_a_mistake_changes_nothing_and_says_why)
 	before = strdup(ctl_out);
 	refuses("exports add 'mem:/b 192.0.2.1(rw) *(nonsense)'",
 		"gannetctl: option 'nonsense' is not known");
+	refuses("exports add 'mem:/b *(crosmnt)'", "did you mean 'crossmnt'?");
+	refuses("exports set /a '*(no_root_sqash)'",
+		"did you mean 'no_root_squash'?");
 	refuses("exports add 'b *'", "is not an absolute path");
 	refuses("exports add ''", "expected a directory");
 	refuses("exports add 'mem:/b *\nmem:/c *'", "more than one line");

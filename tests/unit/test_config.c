@@ -113,20 +113,39 @@ TEST(keys_set_what_the_options_of_their_names_set)
 	ck_assert_uint_eq(o.log_level, LOG_LEVEL_DEBUG);
 }
 
-TEST(a_flag_that_a_later_line_unsets_is_unset)
+static void write_drop_in(const char *name, const char *text)
 {
-	reads("[iwarp]\ncrc = no\nlarge-fpdu = yes\ncrc = yes\n"
-	      "[rdma]\nmount=1\nmount=0\n");
+	char path[80];
+
+	snprintf(path, sizeof(path), "%s.d", file);
+	mkdir(path, 0755);
+	snprintf(path, sizeof(path), "g.conf.d/%s", name);
+	write_file(path, text);
+}
+
+TEST(a_flag_that_a_later_file_unsets_is_unset)
+{
+	write_drop_in("1.conf", "[iwarp]\ncrc = yes\n[rdma]\nmount=0\n");
+	reads("[iwarp]\ncrc = no\nlarge-fpdu = yes\n[rdma]\nmount=1\n");
 	ck_assert_uint_eq(o.fabrics[1].given, 2);
 	ck_assert(!o.rdma_mount);
 }
 
-TEST(lists_keep_every_value_and_others_the_last)
+TEST(a_key_that_a_file_has_twice_is_an_error)
+{
+	fails("[server]\nport = 1\n[rdma]\nport = 2\n[server]\nport = 1\n",
+	      "6: [server] port: line 2 has this key, too; remove one");
+	fails("[server]\nmax-connections = 1\nmax_connections = 2\n",
+	      "3: [server] max-connections: line 2 has this key, too");
+}
+
+TEST(lists_keep_every_value_and_others_that_of_the_last_file)
 {
 	const struct option_texts *t;
 
+	write_drop_in("1.conf", "[server]\nbind = ::1\n");
 	reads("[exports]\nexport = /a *(rw)\nfile = /f\nexport = /b\n"
-	      "[server]\nbind = 127.0.0.1\nbind = ::1\n");
+	      "[server]\nbind = 127.0.0.1\n");
 	t = option_given(&o, option_of_key("exports", "export"));
 	ck_assert_uint_eq(t->n, 2);
 	ck_assert_str_eq(t->v[0], "/a *(rw)");
@@ -195,7 +214,11 @@ TEST(a_directory_in_the_place_of_a_drop_in_is_told_as_one)
 
 TEST(mistakes_are_told_with_their_line)
 {
-	fails("[server]\nprot = 1\n", "2: [server] prot: there is no such key");
+	fails("[server]\nprot = 1\n", "2: [server] prot: there is no such key; "
+	      "did you mean 'port'?");
+	fails("[server]\nmax_conections = 1\n", "2: [server] max_conections: "
+	      "there is no such key; did you mean 'max-connections'?");
+	fails("[server]\nx = 1\n", "2: [server] x: there is no such key; see");
 	fails("port = 1\n", "1: port: expected a section");
 	fails("[sever]\n\nport = 1\n", "1: [sever]: there is no such section");
 	fails("[server]\nread-read = yes\n",
@@ -233,7 +256,7 @@ TEST(mistakes_are_told_with_their_line)
 
 TEST(the_first_of_two_mistakes_is_told)
 {
-	fails("[server]\nport\nport = x\n", "2: expected KEY");
+	fails("[server]\nport\nspin = x\n", "2: expected KEY");
 	fails("[server]\nport = x\nport\n", "2: [server] port: expected a");
 }
 

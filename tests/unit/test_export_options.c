@@ -264,8 +264,8 @@ static const struct {
 	{ "h(max_bytes=1t) g", "max_bytes=1t" BYTES, -EINVAL },
 	{ "h(client_max_bytes=17179869184g) g",
 	  "client_max_bytes=17179869184g" BYTES, -EINVAL },
-	{ "h(max_ops) g", "option 'max_ops' is not known; gannet-exports(5) "
-	  "has a list", -EINVAL },
+	{ "h(max_ops) g", "option 'max_ops' is not known; did you mean "
+	  "'max_ops='?", -EINVAL },
 };
 
 TEST_LOOP(a_limit_is_a_client_s_or_the_export_s, 0, ARRAY_SIZE(limits))

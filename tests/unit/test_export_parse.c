@@ -11,6 +11,8 @@
 
 #define UNKNOWN(option) "option '" option "' is not known; " \
 	"gannet-exports(5) has a list"
+#define LIKE(option, like) "option '" option "' is not known; " \
+	"did you mean '" like "'?"
 
 /* "path client ..." for each export, one a line. */
 static char said[4096];
@@ -142,9 +144,14 @@ static const struct {
 	{ "/a h (rw)", "exports:1: a space stands before '(rw)': these "
 	  "options would be everyone's; write CLIENT(rw), or *(rw) if you "
 	  "mean that" },
-	{ "/a h(rw)\n\n/b \\\n h(asynch)", "exports:4: " UNKNOWN("asynch") },
+	{ "/a h(rw)\n\n/b \\\n h(asynch)",
+	  "exports:4: " LIKE("asynch", "async") },
+	{ "/a h(crosmnt)", "exports:1: " LIKE("crosmnt", "crossmnt") },
+	{ "/a h(no-root-sqaush)",
+	  "exports:1: " LIKE("no-root-sqaush", "no_root_squash") },
+	{ "/a h(fsidd=3)", "exports:1: " LIKE("fsidd=3", "fsid=") },
 	{ "/a -maproot=0 h", "exports:1: " UNKNOWN("maproot=0") },
-	{ "/a h(RW)", "exports:1: " UNKNOWN("RW") },
+	{ "/a h(RW)", "exports:1: " LIKE("RW", "rw") },
 	{ "/a h(,rw)", "exports:1: an option is empty" },
 	{ "/a h(anonuid=)",
 	  "exports:1: anonuid=: expected a user id, 0 to 4294967294" },

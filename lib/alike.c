@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* alike - the distance of Damerau and Levenshtein: letters that are missing,
+ * too many, others or swapped with their neighbours. */
+#include "lib/alike.h"
+
+#include <ctype.h>
+
+#include "lib/util.h"
+
+#define WORD_MAX	40
+
+static bool is_same_char(char a, char b)
+{
+	return tolower((unsigned char)(a == '-' ? '_' : a)) ==
+	       tolower((unsigned char)(b == '-' ? '_' : b));
+}
+
+bool alike(const char *a, size_t alen, const char *b, size_t blen,
+	   unsigned *far)
+{
+	unsigned d[WORD_MAX + 1][WORD_MAX + 1];
+
+	if (alen > WORD_MAX || blen > WORD_MAX)
+		return false;
+	for (unsigned i = 0; i <= alen; i++)
+		for (unsigned j = 0; j <= blen; j++) {
+			unsigned other, least;
+
+			if (i == 0 || j == 0) {
+				d[i][j] = i + j;
+				continue;
+			}
+			other = !is_same_char(a[i - 1], b[j - 1]);
+			least = MIN(d[i - 1][j], d[i][j - 1]) + 1;
+			least = MIN(least, d[i - 1][j - 1] + other);
+			if (i > 1 && j > 1 &&
+			    is_same_char(a[i - 1], b[j - 2]) &&
+			    is_same_char(a[i - 2], b[j - 1]))
+				least = MIN(least, d[i - 2][j - 2] + other);
+			d[i][j] = least;
+		}
+	*far = d[alen][blen];
+	/* A short word is a slip or two from many others. */
+	alen = MIN(alen, blen) / 3;
+	return *far <= MIN(alen, (size_t)2);
+}

@@ -52,8 +52,9 @@ static void run_realm(const struct kdc *k)
 	const char *srcdir = getenv("srcdir");
 	char command[256];
 
-	snprintf(command, sizeof(command), "%s/tests/krb5/realm %s %u %s",
-		 srcdir ? srcdir : "..", k->dir, k->port, k->enctype);
+	snprintf(command, sizeof(command), "%s/tests/krb5/realm %s %u %s "
+		 "localhost %s %s", srcdir ? srcdir : "..", k->dir, k->port,
+		 k->enctype, k->realm, k->users);
 	ck_assert_int_eq(system(command), 0);
 }
 
@@ -92,8 +93,7 @@ static bool start_daemon(struct kdc *k)
 	if (k->pid == 0) {
 		prctl(PR_SET_PDEATHSIG, SIGTERM);
 		close(STDERR_FILENO);
-		execl(path, path, "-n", "-P", pid_file, "-r", "GANNET.TEST",
-		      NULL);
+		execl(path, path, "-n", "-P", pid_file, "-r", k->realm, NULL);
 		_exit(127);
 	}
 	EVENTUALLY((gone = ended(k)) || answers(k));
@@ -102,10 +102,18 @@ static bool start_daemon(struct kdc *k)
 
 void kdc_start(struct kdc *k, const char *enctype)
 {
+	kdc_start_realm(k, enctype, "GANNET.TEST", "");
+}
+
+void kdc_start_realm(struct kdc *k, const char *enctype, const char *realm,
+		     const char *users)
+{
 	char path[64];
 
 	memset(k, 0, sizeof(*k));
 	k->enctype = enctype;
+	k->realm = realm;
+	k->users = users;
 	strcpy(k->dir, "/tmp/gannet-krb5.XXXXXX");
 	ck_assert_ptr_nonnull(mkdtemp(k->dir));
 	snprintf(path, sizeof(path), "%s/krb5.conf", k->dir);
@@ -157,19 +165,17 @@ static gss_name_t name_of(const char *text, gss_OID type)
 }
 
 /* Asks the KDC at once, since it refuses names with a zero byte that come with
- * a ticket for tickets.  Writes @cache, for "nfs@localhost". */
-static void fetch_ticket(const char *user, const char *service,
+ * a ticket for tickets.  Writes @cache, for the principal @server, to which it
+ * adds the user's realm. */
+static void fetch_ticket(const char *user, char server[64],
 			 const char *keytab, const char *cache)
 {
-	char server[64];
 	krb5_principal client;
 	krb5_context ctx;
 	krb5_creds creds;
 	krb5_keytab keys;
 	krb5_ccache to;
 
-	snprintf(server, sizeof(server), "%s", service);
-	*strchr(server, '@') = '/';
 	ck_assert_int_eq(krb5_init_context(&ctx), 0);
 	ck_assert_int_eq(krb5_parse_name(ctx, user, &client), 0);
 	ck_assert_int_eq(krb5_kt_resolve(ctx, keytab, &keys), 0);
@@ -181,6 +187,8 @@ static void fetch_ticket(const char *user, const char *service,
 	krb5_cc_close(ctx, to);
 	krb5_free_cred_contents(ctx, &creds);
 	krb5_kt_close(ctx, keys);
+	strcat(server, "@");
+	strncat(server, client->realm.data, client->realm.length);
 	krb5_free_principal(ctx, client);
 	krb5_free_context(ctx);
 }
@@ -188,7 +196,7 @@ static void fetch_ticket(const char *user, const char *service,
 void kdc_client_open(struct kdc_client *c, struct kdc *k, const char *user,
 		     const char *service)
 {
-	char keytab[64], cache[80];
+	char keytab[64], cache[80], server[64];
 	gss_key_value_element_desc pair = { "ccache", cache };
 	gss_key_value_set_desc store = { 1, &pair };
 	gss_OID_set_desc mechs = { 1, (gss_OID)gss_mech_krb5 };
@@ -198,12 +206,14 @@ void kdc_client_open(struct kdc_client *c, struct kdc *k, const char *user,
 	snprintf(keytab, sizeof(keytab), "FILE:%s/client.keytab", k->dir);
 	snprintf(cache, sizeof(cache), "FILE:%s/cache%u", k->dir,
 		 k->ncaches++);
-	fetch_ticket(user, service, keytab, cache);
+	snprintf(server, sizeof(server), "%s", service);
+	*strchr(server, '@') = '/';
+	fetch_ticket(user, server, keytab, cache);
 	major = gss_acquire_cred_from(&minor, GSS_C_NO_NAME, GSS_C_INDEFINITE,
 				      &mechs, GSS_C_INITIATE, &store, &c->cred,
 				      NULL, NULL);
 	must(major, minor, "credentials");
-	c->service = name_of(service, GSS_C_NT_HOSTBASED_SERVICE);
+	c->service = name_of(server, (gss_OID)GSS_KRB5_NT_PRINCIPAL_NAME);
 	kdc_client_step(c, NULL, 0);
 }
 

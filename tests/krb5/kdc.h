@@ -9,7 +9,7 @@
 
 struct kdc {
 	char	    dir[32];
-	const char *enctype;
+	const char *enctype, *realm, *users;
 	uint16_t    port;
 	pid_t	    pid;
 	unsigned    ncaches;
@@ -19,6 +19,9 @@ struct kdc {
 bool kdc_exists(void);
 /* Makes the realm, and points the process to it; aborts when it can't. */
 void kdc_start(struct kdc *k, const char *enctype);
+/* The same for another realm, with more @users, as words of a shell. */
+void kdc_start_realm(struct kdc *k, const char *enctype, const char *realm,
+		     const char *users);
 void kdc_stop(struct kdc *k);
 /* The service's key is another one now, in a new keytab. */
 void kdc_new_key(struct kdc *k);

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The users that principals are, by the module gannet-krb5 and a KDC. */
+#include "tests/krb5/kdc.h"
+
+#include <dlfcn.h>
+#include <pwd.h>
+#include <stdio.h>
+
+#include "lib/util.h"
+#include "rpc/gss_mech.h"
+#include "tests/unit/runner.h"
+
+static const char users[] =
+	"daemon daemon/admin root/admin nfs/other 'machine$' http/x host/a/b "
+	"'root\\@x' 'host\\/x'";
+static const char *const machines[] = {
+	"host/localhost", "root/admin", "nfs/other", "machine$",
+};
+static const char *const others[] = {
+	"carol", "daemon/admin", "http/x", "host/a/b", "root\\0x", "root\\@x",
+	"host\\/x",
+};
+
+static const struct gss_mech *mech;
+static struct kdc kdc;
+static char keytab[64];
+
+static void start_kdc(const char *realm)
+{
+	void *module = dlopen("modules/krb5/krb5.so", RTLD_NOW | RTLD_LOCAL);
+
+	ck_assert_msg(module != NULL, "%s", dlerror());
+	mech = dlsym(module, "gannet_mechanism");
+	ck_assert_ptr_nonnull(mech);
+	kdc_start_realm(&kdc, "aes256-cts-hmac-sha1-96", realm, users);
+	snprintf(keytab, sizeof(keytab), "FILE:%s/server.keytab", kdc.dir);
+}
+
+/* The user that the server takes for @name of the KDC's realm. */
+static uint32_t user_of(const char *name)
+{
+	struct gss_accept a = { .major = 0 };
+	struct kdc_client client;
+	char principal[80];
+
+	snprintf(principal, sizeof(principal), "%s@%s", name, kdc.realm);
+	kdc_client_open(&client, &kdc, principal, "nfs@localhost");
+	a.token = (struct xdr_view){ client.token.value,
+				     (uint32_t)client.token.length };
+	mech->accept(keytab, &a);
+	ck_assert_msg(a.major == GSS_COMPLETE, "%s", a.why);
+	mech->free(a.keys);
+	kdc_client_close(&client);
+	/* A user who is made later is found soon. */
+	if (a.uid == GSS_NO_USER)
+		ck_assert_uint_le(a.seconds, 300);
+	return a.uid;
+}
+
+static void expect(const char *const *names, size_t n, uint32_t uid)
+{
+	for (size_t i = 0; i < n; i++)
+		ck_assert_msg(user_of(names[i]) == uid, "%s", names[i]);
+}
+
+TEST(principals_of_the_default_realm_are_local_users_and_machines_are_root)
+{
+	start_kdc("GANNET.TEST");
+	ck_assert_uint_eq(user_of("daemon"), getpwnam("daemon")->pw_uid);
+	expect(machines, ARRAY_SIZE(machines), 0);
+	expect(others, ARRAY_SIZE(others), GSS_NO_USER);
+	kdc_stop(&kdc);
+}
+
+/* The KDC's realm is not the server's own. */
+static void set_default_realm(const char *realm)
+{
+	char path[64], list[160];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/default.conf", kdc.dir);
+	f = fopen(path, "w");
+	ck_assert_ptr_nonnull(f);
+	fprintf(f, "[libdefaults]\n default_realm = %s\n", realm);
+	ck_assert_int_eq(fclose(f), 0);
+	snprintf(list, sizeof(list), "%s:%s/krb5.conf", path, kdc.dir);
+	setenv("KRB5_CONFIG", list, 1);
+}
+
+TEST(principals_of_another_realm_are_neither)
+{
+	start_kdc("OTHER.TEST");
+	set_default_realm("GANNET.TEST");
+	ck_assert_uint_eq(user_of("daemon"), GSS_NO_USER);
+	expect(machines, ARRAY_SIZE(machines), GSS_NO_USER);
+	expect(others, ARRAY_SIZE(others), GSS_NO_USER);
+	kdc_stop(&kdc);
+}
+
+int main(void)
+{
+	if (kdc_exists())
+		return run_tests();
+	puts("skipped: krb5kdc and kadmin.local are not installed "
+	     "(krb5-kdc, krb5-admin-server)");
+	return 77;
+}

@@ -167,6 +167,13 @@ TEST(all_calls_are_in_a_bar_and_on_a_page)
 	read_page(page);
 	ck_assert_uint_eq(count_of(out, "<tr><td "), 27);
 	has(out, "5 passed, 0 failed, 22 not judged");
+	/* It is there until the next one is complete. */
+	ck_assert_int_eq(TOOL("bench", "--ops=20", "--html", page, "getattr",
+			      url("not-there")), 1);
+	read_page(page);
+	ck_assert_int_eq(TOOL("bench", "--ops=20", "--html", "/dev/stdout",
+			      "getattr", url("")), 0);
+	has(out, "</html>\n");
 	ck_assert_int_eq(TOOL("bench", "--ops=20", "--html", "/no/where",
 			      "getattr", url("")), 1);
 	has(err, "/no/where: No such file");

@@ -261,7 +261,8 @@ static inline bool load_reserves(const struct target *t)
 
 /* page.c */
 
-/* Begins a page; without @path *@out is NULL. */
+/* Begins a page; without @path *@out is NULL.  The one that @path names stays
+ * until page_close(), and if there are no results then. */
 int page_open(const char *path, const char *title, const char *about,
 	      FILE **out);
 int page_close(FILE *f, const char *path);

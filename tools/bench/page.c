@@ -3,7 +3,10 @@
  * page - a page of results that needs nothing else: its plots are SVG in it.
  */
 #include <errno.h>
+#include <limits.h>
+#include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "tools/bench/bench.h"
 
@@ -21,6 +24,8 @@ static const char style[] =
 "@media(prefers-color-scheme:dark){body{background:#181818;color:#ddd}"
 "svg text{fill:#ddd}svg rect{fill:#729fcf}.pass{color:#7c7}"
 ".fail{color:#f88}}\n";
+
+static long without_results;	/* the length of the page */
 
 void page_put(FILE *f, const char *text)
 {
@@ -40,6 +45,27 @@ void page_put(FILE *f, const char *text)
 	}
 }
 
+/* A page is written aside, and takes the place of an earlier one at its end.
+ * False: @path is a device or a link (/dev/stdout), or too long. */
+static bool name_aside(const char *path, char out[PATH_MAX])
+{
+	struct stat st;
+
+	if (lstat(path, &st) == 0 && !S_ISREG(st.st_mode))
+		return false;
+	return snprintf(out, PATH_MAX, "%s.%d.part", path, (int)getpid()) <
+	       PATH_MAX;
+}
+
+/* Also where no file can be made beside it. */
+static FILE *open_page(const char *path)
+{
+	char aside[PATH_MAX];
+	FILE *f = name_aside(path, aside) ? fopen(aside, "wex") : NULL;
+
+	return f ? f : fopen(path, "we");
+}
+
 int page_open(const char *path, const char *title, const char *about,
 	      FILE **out)
 {
@@ -51,7 +77,7 @@ int page_open(const char *path, const char *title, const char *about,
 	*out = NULL;
 	if (!path)
 		return TOOL_OK;
-	f = fopen(path, "we");
+	f = open_page(path);
 	if (!f)
 		return tool_complain(path, -errno, 0);
 	strftime(when, sizeof(when), "%F %T %z", localtime_r(&now, &tm));
@@ -61,21 +87,31 @@ int page_open(const char *path, const char *title, const char *about,
 		"</head><body>\n<h1>%s</h1>\n<p>", title, style, title);
 	page_put(f, about);
 	fprintf(f, "<br>\n%s, gannet-nfs %s</p>\n", when, PACKAGE_VERSION);
+	without_results = ftell(f);
 	*out = f;
 	return TOOL_OK;
 }
 
 int page_close(FILE *f, const char *path)
 {
-	bool bad;
+	char aside[PATH_MAX];
+	bool is_empty = f && ftell(f) == without_results;
+	int err = 0;
 
 	if (!f)
 		return TOOL_OK;
 	fputs("</body></html>\n", f);
-	bad = ferror(f);
-	if (fclose(f) != 0 || bad)
-		return tool_complain(path, -EIO, 0);
-	return TOOL_OK;
+	if (ferror(f))
+		err = -EIO;
+	if (fclose(f) != 0)
+		err = -errno;
+	if (!name_aside(path, aside))
+		*aside = '\0';
+	if (err || is_empty)
+		unlink(aside);
+	else if (*aside && rename(aside, path) < 0 && errno != ENOENT)
+		err = -errno;
+	return err ? tool_complain_here(path, err) : TOOL_OK;
 }
 
 /* ---- the works of bench */

@@ -156,6 +156,27 @@ TEST(find_goes_as_deep_as_it_is_told)
 	stop();
 }
 
+/* find(1) ends as soon as head(1) does, and not with its last file. */
+TEST(a_list_ends_with_its_reader)
+{
+	char name[128], command[1024];
+
+	start(WAY_TCP);
+	memset(name, 'x', sizeof(name));
+	for (int i = 0; i < 1000; i++) {
+		snprintf(name + 100, 28, "%d", i);
+		make_file(path(export, name), 0);
+	}
+	/* The pipe takes 64 KiB at most. */
+	snprintf(command, sizeof(command), "{ env --default-signal=PIPE "
+		 "./gannet-nfs find '%s'; echo $? >&2; } 2>%s/status | "
+		 "head -n 1", url(""), d.dir);
+	ck_assert_int_eq(system(command), 0);
+	snprintf(command, sizeof(command), "grep -qx 141 %s/status", d.dir);
+	ck_assert_int_eq(system(command), 0);
+	stop();
+}
+
 TEST_LOOP(room_is_shown, 0, WAYS)
 {
 	start(_i);

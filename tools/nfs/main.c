@@ -115,6 +115,7 @@ static int put_command(int n, char *const args[], const struct tool_options *o)
  * directory itself; X, -d is --max-depth); without them they are --retries,
  * --progress, --help and --depth.  With J it prints JSON, with G it writes a
  * page, with F it has -f, with L -s is symbolic, and with S it is a summary.
+ * One with P only prints.
  */
 static const struct command {
 	const char *name;
@@ -124,19 +125,19 @@ static const struct command {
 	int	    (*run_all)(int n, char *const args[],
 			       const struct tool_options *o);
 } commands[] = {
-	{ "ls", 1, 1, tool_ls, "HDJ", NULL },
-	{ "tree", 1, 1, tool_tree, "", NULL },
-	{ "find", 1, 1, tool_search, "J", NULL },
-	{ "stat", 1, 1, tool_stat, "J", NULL },
-	{ "df", 1, 1, tool_df, "HJ", NULL },
-	{ "cat", 1, 1, cat, "", NULL },
-	{ "exports", 1, 1, tool_exports, "", NULL },
+	{ "ls", 1, 1, tool_ls, "HDJP", NULL },
+	{ "tree", 1, 1, tool_tree, "P", NULL },
+	{ "find", 1, 1, tool_search, "JP", NULL },
+	{ "stat", 1, 1, tool_stat, "JP", NULL },
+	{ "df", 1, 1, tool_df, "HJP", NULL },
+	{ "cat", 1, 1, cat, "P", NULL },
+	{ "exports", 1, 1, tool_exports, "P", NULL },
 	{ "mkdir", 1, MANY, tool_mkdir, "M", NULL },
 	{ "touch", 1, MANY, tool_touch, "", NULL },
 	{ "chmod", 2, MANY, NULL, "", tool_chmod },
 	{ "mv", 2, MANY, NULL, "F", tool_mv },
 	{ "ln", 2, MANY, NULL, "L", tool_ln },
-	{ "du", 1, 1, tool_du, "HSX", NULL },
+	{ "du", 1, 1, tool_du, "HSXP", NULL },
 	{ "rm", 1, MANY, tool_rm, "RF", NULL },
 	{ "mount-check", 1, 1, tool_mount_check, "", NULL },
 	{ "doctor", 1, 1, tool_doctor, "J", NULL },
@@ -460,8 +461,10 @@ int main(int argc, char *argv[])
 		return err;
 	if (optind == argc)
 		return wrong("no command", NULL);
-	/* A reader that has had enough, a server that went away. */
-	signal(SIGPIPE, SIG_IGN);
+	/* One that only prints ends with its reader, as find(1) does before
+	 * head(1).  Others first finish what they do at the server. */
+	if (!p.command || !strchr(p.command->letters, 'P'))
+		signal(SIGPIPE, SIG_IGN);
 	err = run_command(&p, argc - optind, argv + optind);
 	if (fflush(stdout) != 0 && err == TOOL_OK)
 		err = tool_complain("standard output", -errno, 0);

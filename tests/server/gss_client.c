@@ -42,13 +42,14 @@ static void put_verf(struct gss_client *g, struct xdr_out *x)
 	int n;
 
 	if (g->no_verf || g->proc == GSS_INIT || g->proc == GSS_CONTINUE) {
-		rpc_auth_put(x, RPC_AUTH_NONE, (struct xdr_view){ mic, 0 });
+		rpc_auth_put(x, g->odd_verf, (struct xdr_view){ mic, 0 });
 		return;
 	}
 	n = g->mech->sign(g->keys, &iov, 1, mic);
 	ck_assert_int_gt(n, 0);
 	mic[n - 1] ^= g->bad_verf;
-	rpc_auth_put(x, RPCSEC_GSS, (struct xdr_view){ mic, (uint32_t)n });
+	rpc_auth_put(x, g->odd_verf ? g->odd_verf : RPCSEC_GSS,
+		     (struct xdr_view){ mic, (uint32_t)n });
 }
 
 /* Reads the header of the reply.  As caller_send(). */

@@ -28,6 +28,7 @@ struct gss_client {
 	bool		 bad_verf;	/* a bit of the header's checksum, */
 	bool		 bad_body;	/* of the body is wrong */
 	bool		 no_verf;
+	uint32_t	 odd_verf;	/* the flavor of the verifier */
 
 	uint32_t	 prog, vers, procnum;
 	struct xdr_out	 args;		/* of the call, behind its number */

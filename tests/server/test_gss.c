@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* RPCSEC_GSS (RFC 2203) with a mechanism that keeps no secret, and with a
  * client that lies. */
-#include <arpa/inet.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <sys/socket.h>
 
 #include "rpc/gss.h"
 #include "tests/server/dup_client.h"
+#include "tests/server/fake_xprt.h"
 #include "tests/server/gss_client.h"
 #include "tests/server/gss_xor.h"
 #include "tests/server/record_stream.h"
@@ -26,22 +26,10 @@ static struct gss_client g;
 static struct nfs3_fh top;
 static uint8_t data[GSS_CLIENT_DATA];
 static atomic_uint accepts;
-static struct gss_mech mech;		/* gss_xor, which can hang */
-static atomic_bool hangs;
-static atomic_uint hanging;
-
-static void accept_later(void *arg, struct gss_accept *a)
-{
-	atomic_fetch_add(&hanging, 1);
-	ck_assert(AWAIT(!atomic_load(&hangs)));
-	atomic_fetch_sub(&hanging, 1);
-	gss_xor.accept(arg, a);
-}
-
 static void setup(enum door door)
 {
 	const struct rpc_gss_config config = {
-		.mech = &mech, .arg = &accepts, .max_client = PROVEN_MAX,
+		.mech = &gss_xor, .arg = &accepts, .max_client = PROVEN_MAX,
 		.max_client_new = NEW_MAX,
 	};
 	struct harness_config hc = {
@@ -51,8 +39,6 @@ static void setup(enum door door)
 		.flavors = flavors,
 	};
 
-	mech = gss_xor;
-	mech.accept = accept_later;
 	ck_assert_int_eq(rpc_gss_create(&config, &gss), 0);
 	flavors[0] = rpc_gss_flavor(gss);
 	hc.gss = gss;
@@ -274,6 +260,102 @@ TEST(a_call_with_a_changed_header_is_refused)
 	teardown();
 }
 
+TEST(a_verifier_is_of_the_flavor_that_is_due)
+{
+	const struct gss_xor_token t = { .nonce = 5, .seconds = 100 };
+
+	setup(DOOR_TCP);
+	g.odd_verf = RPC_AUTH_SYS;
+	ck_assert_uint_eq(init(GSS_INIT, &t), CALLER_DENIED + RPC_AUTH_BADVERF);
+	ck_assert_uint_eq(atomic_load(&accepts), 0);
+	g.odd_verf = 0;
+	make(0, 100);
+	g.odd_verf = RPC_AUTH_SYS;
+	ck_assert_uint_eq(getattr(), CALLER_DENIED + RPC_GSS_CREDPROBLEM);
+	forget();
+	teardown();
+}
+
+/* The checksum is right: it is of too few bytes for the number, and the padding
+ * completes it. */
+TEST_LOOP(a_body_without_a_number_is_garbage, GSS_INTEGRITY, GSS_PRIVACY + 1)
+{
+	setup(DOOR_TCP);
+	make(0, 100);
+	g.service = (uint32_t)_i;
+	for (uint32_t len = 0; len < 4; len++) {
+		gss_client_begin(&g, NFS3_PROGRAM, 3, NFSPROC3_NULL);
+		g.args.p = g.args.start + len;
+		g.seq = 256 * (len + 1) - 1;
+		ck_assert_uint_eq(gss_client_send(&g), RPC_GARBAGE_ARGS);
+	}
+	ck_assert_uint_eq(stats_sum_by_name("gss_bad_args"), 4);
+	forget();
+	teardown();
+}
+
+/* Zeros that all calls share stand for what was not kept of it: they can't be
+ * decrypted. */
+TEST(the_body_of_a_call_that_is_too_long_is_not_looked_at)
+{
+	static uint8_t rest[MSG_MAX_TAKEN - 1024];
+	uint32_t len, body, more = sizeof(rest);
+
+	setup(DOOR_TCP);
+	make(0, 100);
+	g.service = GSS_PRIVACY;
+	begin_getattr();
+	len = gss_client_make(&g);
+	/* The last of the call, with 14 bytes of the mechanism. */
+	body = (uint32_t)xdr_out_len(&g.args) + 14;
+	body += xdr_pad(body);
+	xdr_set_word(g.call + 4 + len - body - 4, body + more);
+	record_put_mark(g.call, len + more);
+	ck_assert_int_eq(send(c.fd, g.call, len + 4, MSG_MORE),
+			 (ssize_t)len + 4);
+	ck_assert_int_eq(send(c.fd, rest, more, 0), (ssize_t)more);
+	EVENTUALLY(stats_sum_by_name("rpc_garbage") == 1);
+	ck_assert_uint_eq(stats_sum_by_name("gss_bad_args"), 0);
+	forget();
+	teardown();
+}
+
+static void expect_denied(struct fake_xprt *f, uint32_t len)
+{
+	static const uint32_t denied[] = { 1, 1, 1, RPC_AUTH_REJECTEDCRED };
+	struct fake_call *call = fake_send(f, g.call + 4, len);
+
+	fake_wait(call);
+	ck_assert_uint_eq(call->len, 20);
+	for (size_t i = 0; i < ARRAY_SIZE(denied); i++)
+		ck_assert_uint_eq(xdr_word(call->reply + 4 + 4 * i), denied[i]);
+	fake_free(call);
+}
+
+/* Their address can be forged. */
+TEST(datagrams_are_refused)
+{
+	struct fake_xprt udp;
+
+	setup(DOOR_TCP);
+	fake_xprt_init(&udp, d.srv.env.sink, d.srv.pool, "127.0.0.1", 700);
+	udp.x.datagram = true;
+	make(0, 100);
+	begin_getattr();
+	expect_denied(&udp, gss_client_make(&g));
+	g.seq = 0;
+	ck_assert_uint_eq(getattr(), RPC_SUCCESS);
+	g.proc = GSS_INIT;
+	g.handle_len = 0;
+	begin_getattr();
+	g.procnum = 0;
+	expect_denied(&udp, gss_client_make(&g));
+	g.proc = GSS_DATA;
+	ck_assert_uint_eq(atomic_load(&accepts), 1);
+	forget();
+	teardown();
+}
+
 TEST_LOOP(a_call_with_a_changed_body_is_garbage, GSS_INTEGRITY, GSS_PRIVACY + 1)
 {
 	setup(DOOR_TCP);
@@ -415,74 +497,6 @@ TEST(the_least_recently_used_context_makes_room)
 	memcpy(g.handle, handles[0], sizeof(handles[0]));
 	g.seq = 100;
 	ck_assert_uint_eq(getattr(), RPC_SUCCESS);
-	forget();
-	teardown();
-}
-
-static void connect_from(const char *address, int *fd)
-{
-	struct sockaddr_in sin = { .sin_family = AF_INET };
-
-	*fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	inet_pton(AF_INET, address, &sin.sin_addr);
-	ck_assert_int_eq(bind(*fd, (struct sockaddr *)&sin, sizeof(sin)), 0);
-	sin.sin_port = htons(d.srv.port);
-	inet_pton(AF_INET, "127.0.0.1", &sin.sin_addr);
-	ck_assert_int_eq(connect(*fd, (struct sockaddr *)&sin, sizeof(sin)), 0);
-}
-
-/* Sends @n INITs from @address, whose replies may wait. */
-static void flood(const char *address, unsigned n, int *fd)
-{
-	const struct gss_xor_token t = { .nonce = 5, .seconds = 100 };
-	uint8_t call[128], cred[32], token[20];
-	struct rpc_header h = { .prog = NFS3_PROGRAM, .vers = 3,
-				.flavor = RPCSEC_GSS };
-	struct xdr_out x;
-
-	connect_from(address, fd);
-	xdr_out_init(&x, cred, sizeof(cred));
-	gss_cred_put(&x, &(struct gss_cred){ .version = 1, .proc = GSS_INIT });
-	h.cred = (struct xdr_view){ cred, (uint32_t)xdr_out_len(&x) };
-	gss_xor_put(token, &t);
-	for (h.xid = 1; h.xid <= n; h.xid++) {
-		xdr_out_init(&x, call + 4, sizeof(call) - 4);
-		rpc_header_call_signed(&x, &h);
-		rpc_auth_put(&x, RPC_AUTH_NONE, (struct xdr_view){ NULL, 0 });
-		xdr_put_opaque(&x, token, sizeof(token));
-		record_put_mark(call, (uint32_t)xdr_out_len(&x));
-		ck_assert_int_eq(send(*fd, call, xdr_out_len(&x) + 4, 0),
-				 (ssize_t)xdr_out_len(&x) + 4);
-	}
-}
-
-/* A client takes six of eight threads, the others are for others. */
-TEST(no_call_with_a_context_waits_for_those_that_make_one)
-{
-	static const char *const names[] = { "", "none", "integrity",
-					     "privacy" };
-	int fd[2];
-
-	setup(DOOR_TCP);
-	make(0, 100);
-	atomic_store(&hangs, true);
-	flood("127.0.0.1", 100, &fd[0]);
-	EVENTUALLY(atomic_load(&hanging) == 6);
-	for (uint32_t s = GSS_NONE; s <= GSS_PRIVACY; s++) {
-		struct nfs3_fh fh;
-
-		g.service = s;
-		fh = create(names[s]);
-		write_data(&fh, GSS_CLIENT_DATA);
-		read_data(&fh, GSS_CLIENT_DATA);
-	}
-	ck_assert_uint_eq(atomic_load(&hanging), 6);
-	flood("127.0.0.2", 1, &fd[1]);
-	EVENTUALLY(atomic_load(&hanging) == 7);
-	atomic_store(&hangs, false);
-	EVENTUALLY(atomic_load(&accepts) == 102);
-	for (int i = 0; i < 2; i++)
-		close(fd[i]);
 	forget();
 	teardown();
 }

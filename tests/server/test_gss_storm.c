@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Contexts of RPCSEC_GSS that several connections use, destroy and make at the
- * same time, over each transport, beside callers who forge, repeat and flood.
+ * same time, over each transport, beside callers who forge, repeat and flood;
+ * and while the mechanism hangs.
  */
+#include <arpa/inet.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -48,15 +50,30 @@ struct user {
 	struct nfs3_fh	  file;
 };
 
+static struct gss_mech mech;		/* gss_xor, which can hang */
+static atomic_bool hangs;
+static atomic_uint hanging, accepted;
+
+static void accept_later(void *arg, struct gss_accept *a)
+{
+	atomic_fetch_add(&hanging, 1);
+	ck_assert(AWAIT(!atomic_load(&hangs)));
+	atomic_fetch_sub(&hanging, 1);
+	gss_xor.accept(arg, a);
+	atomic_fetch_add(&accepted, 1);
+}
+
 static void setup(void)
 {
-	const struct rpc_gss_config config = { .mech = &gss_xor };
+	const struct rpc_gss_config config = { .mech = &mech };
 	struct harness_config hc = {
 		.exports = exports[0],
 		.krb5 = true,
 		.flavors = flavors,
 	};
 
+	mech = gss_xor;
+	mech.accept = accept_later;
 	ck_assert_int_eq(rpc_gss_create(&config, &gss), 0);
 	flavors[0] = rpc_gss_flavor(gss);
 	hc.gss = gss;
@@ -245,7 +262,7 @@ static void destroy(struct user *u)
 }
 
 /* A context that is never completed, or by whoever comes first. */
-static void flood(struct user *u)
+static void leave_unmade(struct user *u)
 {
 	uint32_t left = roll(u, 3);
 
@@ -273,7 +290,7 @@ static void *run_user(void *arg)
 			destroy(u);
 			break;
 		case 3:
-			flood(u);
+			leave_unmade(u);
 			break;
 		default:
 			move_data(u);
@@ -283,22 +300,32 @@ static void *run_user(void *arg)
 	return NULL;
 }
 
+static void open_user(struct user *u, unsigned i)
+{
+	u->i = i;
+	u->random = i + 1;
+	u->s = &shared[i % CONTEXTS];
+	caller_open(&u->c, &d, i % NDOORS, false);
+	gss_client_open(&u->g, &u->c, &gss_xor);
+	if (i < CONTEXTS) {
+		pthread_mutex_init(&u->s->lock, NULL);
+		make_shared(u, u->s);
+	}
+}
+
+static void close_user(struct user *u)
+{
+	gss_xor.free(u->g.keys);
+	caller_close(&u->c);
+}
+
 TEST(contexts_stay_whole_whatever_several_connections_do_at_once)
 {
 	struct user *u = calloc(USERS, sizeof(*u));
 
 	setup();
-	for (unsigned i = 0; i < USERS; i++) {
-		u[i].i = i;
-		u[i].random = i + 1;
-		u[i].s = &shared[i % CONTEXTS];
-		caller_open(&u[i].c, &d, i % NDOORS, false);
-		gss_client_open(&u[i].g, &u[i].c, &gss_xor);
-		if (i < CONTEXTS) {
-			pthread_mutex_init(&u[i].s->lock, NULL);
-			make_shared(&u[i], u[i].s);
-		}
-	}
+	for (unsigned i = 0; i < USERS; i++)
+		open_user(&u[i], i);
 	atomic_store(&running, USERS);
 	for (unsigned i = 0; i < USERS; i++)
 		ck_assert_int_eq(pthread_create(&u[i].thread, NULL, run_user,
@@ -307,9 +334,72 @@ TEST(contexts_stay_whole_whatever_several_connections_do_at_once)
 		harness_publish(&d.srv, exports[i % 2]);
 	for (unsigned i = 0; i < USERS; i++) {
 		pthread_join(u[i].thread, NULL);
-		gss_xor.free(u[i].g.keys);
-		caller_close(&u[i].c);
+		close_user(&u[i]);
 	}
+	free(u);
+	teardown();
+}
+
+static void connect_from(const char *address, int *fd)
+{
+	struct sockaddr_in sin = { .sin_family = AF_INET };
+
+	*fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	inet_pton(AF_INET, address, &sin.sin_addr);
+	ck_assert_int_eq(bind(*fd, (struct sockaddr *)&sin, sizeof(sin)), 0);
+	sin.sin_port = htons(d.srv.port);
+	inet_pton(AF_INET, "127.0.0.1", &sin.sin_addr);
+	ck_assert_int_eq(connect(*fd, (struct sockaddr *)&sin, sizeof(sin)), 0);
+}
+
+/* Sends @n INITs from @address, whose replies may wait. */
+static void flood(const char *address, unsigned n, int *fd)
+{
+	const struct gss_xor_token t = { .nonce = 5, .seconds = 100 };
+	uint8_t call[128], cred[32], token[20];
+	struct rpc_header h = { .prog = NFS3_PROGRAM, .vers = 3,
+				.flavor = RPCSEC_GSS };
+	struct xdr_out x;
+
+	connect_from(address, fd);
+	xdr_out_init(&x, cred, sizeof(cred));
+	gss_cred_put(&x, &(struct gss_cred){ .version = 1, .proc = GSS_INIT });
+	h.cred = (struct xdr_view){ cred, (uint32_t)xdr_out_len(&x) };
+	gss_xor_put(token, &t);
+	for (h.xid = 1; h.xid <= n; h.xid++) {
+		xdr_out_init(&x, call + 4, sizeof(call) - 4);
+		rpc_header_call_signed(&x, &h);
+		rpc_auth_put(&x, RPC_AUTH_NONE, (struct xdr_view){ NULL, 0 });
+		xdr_put_opaque(&x, token, sizeof(token));
+		record_put_mark(call, (uint32_t)xdr_out_len(&x));
+		ck_assert_int_eq(send(*fd, call, xdr_out_len(&x) + 4, 0),
+				 (ssize_t)xdr_out_len(&x) + 4);
+	}
+}
+
+/* A client takes six of eight threads, the others are for others. */
+TEST(no_call_with_a_context_waits_for_those_that_make_one)
+{
+	struct user *u = calloc(1, sizeof(*u));
+	int fd[2];
+
+	setup();
+	open_user(u, 0);
+	make_file(u);
+	atomic_store(&hangs, true);
+	flood("127.0.0.1", 100, &fd[0]);
+	EVENTUALLY(atomic_load(&hanging) == 6);
+	/* Of all services and lengths, also those that a worker opens. */
+	for (int i = 0; i < 40; i++)
+		move_data(u);
+	ck_assert_uint_eq(atomic_load(&hanging), 6);
+	flood("127.0.0.2", 1, &fd[1]);
+	EVENTUALLY(atomic_load(&hanging) == 7);
+	atomic_store(&hangs, false);
+	EVENTUALLY(atomic_load(&accepted) == 102);
+	for (int i = 0; i < 2; i++)
+		close(fd[i]);
+	close_user(u);
 	free(u);
 	teardown();
 }

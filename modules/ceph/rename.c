@@ -38,24 +38,35 @@ static int look_at_name(struct cfs_call *c, const struct cfs_name *name,
 	return err;
 }
 
+/* A rename, when its names are locked. */
+struct renaming {
+	struct cfs_call		*c, *to;
+	const struct cfs_name	*name, *to_name;
+	const struct vfs_cred	*cred;
+	struct ceph_statx	 sx;		/* of what has the name */
+	uint64_t		 over;		/* has the new one; 0: none, or
+						 * it does not matter */
+};
+
 /* 1: both names are of one file, and rename(2) does nothing.  The library must
  * not be asked for that: it would find neither name afterwards. */
-static int is_renamed(struct cfs_call *c, const struct cfs_name *name,
-		      struct cfs_call *to, const struct cfs_name *to_name,
-		      struct ceph_statx *from)
+static int is_renamed(struct renaming *r)
 {
-	bool same = c->node == to->node && strcmp(name->s, to_name->s) == 0;
+	bool same = r->c->node == r->to->node &&
+		    strcmp(r->name->s, r->to_name->s) == 0;
 	struct ceph_statx old;
-	int err = look_at_name(c, name, from);
+	int err = look_at_name(r->c, r->name, &r->sx);
 
+	r->over = 0;
 	if (err < 0 || same)
 		return err < 0 ? err : 1;
-	if (!S_ISDIR(from->stx_mode) && from->stx_nlink == 1)
+	if (!S_ISDIR(r->sx.stx_mode) && r->sx.stx_nlink == 1)
 		return 0;
-	err = look_at_name(to, to_name, &old);
+	err = look_at_name(r->to, r->to_name, &old);
 	if (err < 0)
 		return err == -ENOENT ? 0 : err;
-	return from->stx_ino == old.stx_ino && from->stx_dev == old.stx_dev;
+	r->over = old.stx_ino;
+	return r->sx.stx_ino == old.stx_ino && r->sx.stx_dev == old.stx_dev;
 }
 
 static int sync_moved(struct cfs_call *c, struct cfs_call *to)
@@ -104,14 +115,6 @@ static int begin_by_mover(struct cfs_call *by, struct cfs_call *there,
 	return err < 0 ? cfs_end(by, err) : 0;
 }
 
-/* A rename, when its names are locked. */
-struct renaming {
-	struct cfs_call		*c, *to;
-	const struct cfs_name	*name, *to_name;
-	const struct vfs_cred	*cred;
-	struct ceph_statx	 sx;		/* of what has the name */
-};
-
 /*
  * The library goes wrong when it renames what it remembers (Ceph 16.2).  Over
  * one name of a file that has others, it hides those.  To a name that the file
@@ -156,13 +159,18 @@ static int rename_by_mover(const struct renaming *r, const struct cfs_way *w,
 
 static int look_again(struct renaming *r)
 {
-	int err = is_renamed(r->c, r->name, r->to, r->to_name, &r->sx);
+	int err = is_renamed(r);
 
 	return err == 0 && S_ISDIR(r->sx.stx_mode) ?
 	       may_change_above(r->c, r->name, r->cred) : err;
 }
 
-/* -EINVAL: a directory would be moved into itself. */
+/*
+ * -EINVAL: a directory would be moved into itself.  -ENOTEMPTY: over one that it
+ * is in.  A metadata server may wait for ever instead, for a lock that it holds
+ * itself: for the second, where clients may have changed the upper one just now,
+ * since it then wants that one's locks to see whether it is empty.
+ */
 static int move_now(struct renaming *r, const struct cfs_lease *lease)
 {
 	struct cfs_way w = { .n = 0 };
@@ -173,6 +181,8 @@ static int move_now(struct renaming *r, const struct cfs_lease *lease)
 		err = -EINVAL;
 	if (err == 0)
 		err = cfs_way_up(r->c->node, &w);
+	if (err == 0 && S_ISDIR(r->sx.stx_mode) && cfs_way_has(&w, r->over))
+		err = -ENOTEMPTY;
 	if (err == 0)
 		err = rename_by_mover(r, &w, lease);
 	cfs_way_fini(&w);
@@ -200,7 +210,7 @@ static int move_dir(struct renaming *r)
 /* Returns 1 if there was nothing to do. */
 static int rename_now(struct renaming *r)
 {
-	int err = is_renamed(r->c, r->name, r->to, r->to_name, &r->sx);
+	int err = is_renamed(r);
 
 	if (err == 0 && r->c->node == r->to->node)
 		err = rename_by_mover(r, NULL, NULL);
@@ -217,7 +227,8 @@ static int move_name(struct cfs_call *c, const struct cfs_name *name,
 		     struct cfs_call *to, const struct cfs_name *to_name,
 		     const struct vfs_cred *cred)
 {
-	struct renaming r = { c, to, name, to_name, cred, { 0 } };
+	struct renaming r = { .c = c, .to = to, .name = name,
+			      .to_name = to_name, .cred = cred };
 	struct cfs_name_locks locks;
 	int err = cfs_names_change(&locks, c->node, name, to->node, to_name);
 

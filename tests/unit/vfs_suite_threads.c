@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Any backend: several threads at once, on the same few names. */
 #include "tests/unit/vfs_suite.h"
+#include "tests/unit/runner.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -182,7 +183,54 @@ START_TEST(threads_leave_a_sound_tree)
 }
 END_TEST
 
+struct filler {
+	pthread_t	 thread;
+	struct vfs_node *dir;
+	atomic_bool	 over;
+	atomic_uint	 made;
+	int		 err;
+};
+
+static void fill(void *argp)
+{
+	struct filler *f = argp;
+	struct vfs_create how = { .how = VFS_CREATE_UNCHECKED };
+	struct vfs_node *n;
+
+	while (f->err == 0 && !atomic_load(&f->over)) {
+		f->err = vt_create(&vt.who, f->dir, "f", &how, &n);
+		if (f->err == 0) {
+			vfs_node_put(n);
+			f->err = vt_remove(f->dir, "f");
+			atomic_fetch_add(&f->made, 1);
+		}
+	}
+}
+
+/* CephFS's metadata server may wait for itself then. */
+START_TEST(no_directory_moves_over_one_above_it_that_changes)
+{
+	struct vfs_node *a = vt_dir(vt.root, "a"), *b = vt_dir(a, "b");
+	struct vfs_node *c = vt_dir(b, "c");
+	struct filler f = { .dir = b };
+
+	ck_assert_int_eq(thread_start(&f.thread, "filler", fill, &f), 0);
+	for (int i = 0; i < 300; i++) {
+		ck_assert_int_eq(vt_rename(b, "c", a, "b"), -ENOTEMPTY);
+		ck_assert_int_eq(vt_rename(b, "c", vt.root, "a"), -ENOTEMPTY);
+	}
+	EVENTUALLY(atomic_load(&f.made) > 0);
+	atomic_store(&f.over, true);
+	pthread_join(f.thread, NULL);
+	ck_assert_int_eq(f.err, 0);
+	vfs_node_put(c);
+	vfs_node_put(b);
+	vfs_node_put(a);
+}
+END_TEST
+
 void vfs_suite_add_threads(TCase *tc)
 {
+	tcase_add_test(tc, no_directory_moves_over_one_above_it_that_changes);
 	tcase_add_test(tc, threads_leave_a_sound_tree);
 }

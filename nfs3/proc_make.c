@@ -73,12 +73,7 @@ static int check_what(const struct nfs3_make_args *a)
 	case VFS_FIFO:
 		return 0;
 	case VFS_LNK:
-		if (what->target_len > VFS_PATH_MAX)
-			return -ENAMETOOLONG;
-		if (what->target_len == 0 ||
-		    memchr(what->target, '\0', what->target_len))
-			return -EINVAL;
-		return 0;
+		return vfs_target_check(what->target, what->target_len);
 	default:
 		return -EPROTOTYPE;
 	}

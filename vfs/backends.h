@@ -51,6 +51,8 @@ void backends_names(const struct backends *b, char *buf, size_t size);
 
 /* Checks a name off the wire. 0, -ENAMETOOLONG, -EINVAL (empty, NUL, '/'). */
 int vfs_name_check(const char *s, uint32_t len);
+/* Checks the text of a symbolic link, likewise; '/' may be in it. */
+int vfs_target_check(const char *s, uint32_t len);
 
 /*
  * Parses the @len bytes at @text, "a,b=1", by the rows of @ops, into @block:

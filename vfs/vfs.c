@@ -56,3 +56,10 @@ int vfs_name_check(const char *s, uint32_t len)
 		return -EINVAL;
 	return 0;
 }
+
+int vfs_target_check(const char *s, uint32_t len)
+{
+	if (len > VFS_PATH_MAX)
+		return -ENAMETOOLONG;
+	return len == 0 || memchr(s, '\0', len) ? -EINVAL : 0;
+}

@@ -161,8 +161,9 @@ struct vfs_create {
 struct vfs_make {
 	enum vfs_type	   type;	/* anything but REG */
 	struct vfs_setattr attr;
-	const char	  *target;	/* LNK: bytes, not terminated */
-	uint32_t	   target_len;
+	const char	  *target;	/* LNK: bytes, none of them NUL; not
+					 * terminated */
+	uint32_t	   target_len;	/* 1 to VFS_PATH_MAX */
 	uint32_t	   rdev_major, rdev_minor;
 };
 

@@ -201,11 +201,6 @@ static int make_symlink(struct cfs_making *m, const struct vfs_make *what)
 {
 	char target[VFS_PATH_MAX + 1];
 
-	if (what->target_len > VFS_PATH_MAX)
-		return -ENAMETOOLONG;
-	if (what->target_len == 0 ||
-	    memchr(what->target, '\0', what->target_len))
-		return -EINVAL;
 	memcpy(target, what->target, what->target_len);
 	target[what->target_len] = '\0';
 	return ceph_ll_symlink(m->c.cm, m->c.in, m->name.s, target, &m->in,

@@ -31,11 +31,9 @@ static struct {
 	atomic_int	once[FAULT_NOPS];
 	atomic_uint	read_max;
 	atomic_int	tear;		/* bytes, or -1: no */
-	atomic_bool	write_back;
-	atomic_bool	bump;
+	atomic_bool	write_back, bump, bare;
 	atomic_int	committed;	/* enum vfs_stable, or -1: the truth */
 	atomic_int	committed_then;
-	atomic_bool	bare;
 	atomic_uint	length;		/* of long names; 0: as they are */
 	atomic_size_t	read_room;
 	atomic_bool	hold[FAULT_NOPS];
@@ -501,6 +499,8 @@ static int fault_make(struct vfs_op *op)
 
 	check_name(op->name);
 	check_owner(op, &op->make->attr);
+	never(op->make->type == VFS_LNK &&
+	      vfs_target_check(op->make->target, op->make->target_len) < 0);
 	return err ? err : base->make(op);
 }
 

@@ -99,6 +99,20 @@ static int refuse(const struct vfs_config *config, struct vfs_fs *fs)
 	return -EPERM;
 }
 
+TEST(the_text_of_a_link_has_1_to_4095_bytes_without_nul)
+{
+	char text[VFS_PATH_MAX + 1];
+
+	memset(text, '/', sizeof(text));
+	ck_assert_int_eq(vfs_target_check(text, 0), -EINVAL);
+	ck_assert_int_eq(vfs_target_check(text, 1), 0);
+	ck_assert_int_eq(vfs_target_check(text, VFS_PATH_MAX), 0);
+	ck_assert_int_eq(vfs_target_check(text, VFS_PATH_MAX + 1),
+			 -ENAMETOOLONG);
+	ck_assert_int_eq(vfs_target_check("a\0b", 3), -EINVAL);
+	ck_assert_int_eq(vfs_target_check("ab", 3), -EINVAL);
+}
+
 TEST(a_filter_that_fails_to_attach_is_out_of_the_tree_it_left)
 {
 	static const struct vfs_ops refusing = {

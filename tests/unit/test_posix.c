@@ -399,13 +399,6 @@ TEST_LOOP(symbolic_links_are_kept_as_they_are_and_not_followed, 0, WORLDS)
 	n = must_lookup(w.root, "l");
 	ck_assert_int_eq(attr_of(n).type, VFS_LNK);
 	vfs_node_put(n);
-	what.target_len = 0;
-	assert_err(DO(posix_make, &w.who, w.root, .name = name_of("e"),
-		      .make = &what), EINVAL);
-	what.target = "a\0b";
-	what.target_len = 3;
-	assert_err(DO(posix_make, &w.who, w.root, .name = name_of("e"),
-		      .make = &what), EINVAL);
 	world_close();
 }
 

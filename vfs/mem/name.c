@@ -195,14 +195,10 @@ static int check_make(const struct vfs_cred *cred,
 		      const struct vfs_make *what)
 {
 	switch (what->type) {
-	case VFS_DIR: case VFS_SOCK: case VFS_FIFO:
+	case VFS_DIR: case VFS_SOCK: case VFS_FIFO: case VFS_LNK:
 		return 0;
 	case VFS_BLK: case VFS_CHR:
 		return cred->uid == 0 ? 0 : -EPERM;
-	case VFS_LNK:
-		if (what->target_len > VFS_PATH_MAX)
-			return -ENAMETOOLONG;
-		return what->target_len > 0 ? 0 : -EINVAL;
 	default:
 		return -EPROTOTYPE;
 	}

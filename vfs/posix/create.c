@@ -331,11 +331,6 @@ static int make_link(int dir_fd, const char *name, const struct vfs_make *what)
 {
 	char target[VFS_PATH_MAX + 1];
 
-	if (what->target_len > VFS_PATH_MAX)
-		return -ENAMETOOLONG;
-	if (what->target_len == 0 ||
-	    memchr(what->target, '\0', what->target_len))
-		return -EINVAL;
 	memcpy(target, what->target, what->target_len);
 	target[what->target_len] = '\0';
 	return symlinkat(target, dir_fd, name) < 0 ? -errno : 0;

@@ -184,8 +184,7 @@ static void set_nlm_limits(const struct nlm_config *c, struct nlm_limits *l)
 	l->client_ranges = l->client_shares =
 		c->max_host_locks ? c->max_host_locks : MAX_HOST_LOCKS;
 	l->waits = c->max_waits ? c->max_waits : MAX_WAITS;
-	l->client_waits =
-		c->max_host_waits ? c->max_host_waits : MAX_HOST_WAITS;
+	l->client_waits = MAX_HOST_WAITS;
 	l->file_ranges = c->max_file_locks ? c->max_file_locks : MAX_FILE_LOCKS;
 	l->file_waits = c->max_file_waits ? c->max_file_waits : MAX_FILE_WAITS;
 }

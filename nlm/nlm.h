@@ -59,8 +59,8 @@ struct nlm_config {
 	/* The most locks, waiters and shares of each kind, in all and of one
 	 * client; 0: 65536 and 8192. */
 	unsigned max_locks, max_host_locks;
-	/* Of waiters; 0: 8192 and 1024. */
-	unsigned max_waits, max_host_waits;
+	/* Of waiters; 0: 8192. */
+	unsigned max_waits;
 	/* Of locks and waiters of one file; 0: 32768 and 2048. */
 	unsigned max_file_locks, max_file_waits;
 	/* The calls that may wait for the status monitor; 0: 256.  A quarter of

@@ -23,6 +23,20 @@ json_t *ctl_json(const struct daemon_run *d, const char *arguments)
 	return r;
 }
 
+const json_t *ctl_row(const json_t *rows, const char *key, const char *name)
+{
+	const json_t *row;
+	size_t i;
+
+	json_array_foreach(rows, i, row) {
+		const char *is = json_string_value(json_object_get(row, key));
+
+		if (is && !strcmp(is, name))
+			return row;
+	}
+	return NULL;
+}
+
 /* True if the manual has this word as a variable. */
 static bool has_variable(const char *name)
 {

@@ -2,8 +2,26 @@
 /* gss_client - a client of RPCSEC_GSS that can lie. */
 #include "tests/server/gss_client.h"
 
+#include "lib/log.h"
+#include "rpc/gss.h"
 #include "rpc/gss_mech.h"
 #include "tests/unit/runner.h"
+
+struct rpc_gss *gss_doors_open(struct doors *d,
+			       const struct rpc_gss_config *config,
+			       const char *exports)
+{
+	static const struct rpc_flavor *flavors[2];
+	struct harness_config hc = {
+		.exports = exports, .krb5 = true, .flavors = flavors,
+	};
+
+	ck_assert_int_eq(rpc_gss_create(config, &hc.gss), 0);
+	flavors[0] = rpc_gss_flavor(hc.gss);
+	log_threshold = LOG_LEVEL_ERR;
+	doors_open(d, &hc);
+	return hc.gss;
+}
 
 void gss_client_open(struct gss_client *g, struct caller *c,
 		     const struct gss_mech *mech)

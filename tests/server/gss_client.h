@@ -6,6 +6,13 @@
 #include "wire/gss.h"
 
 struct gss_mech;
+struct rpc_gss_config;
+
+/* Serves @exports by the doors, with the flavor of @config.  Returns its
+ * contexts, to be destroyed after the doors are closed. */
+struct rpc_gss *gss_doors_open(struct doors *d,
+			       const struct rpc_gss_config *config,
+			       const char *exports);
 
 #define GSS_CLIENT_DATA	(200u << 10)
 #define GSS_CLIENT_BUF	(GSS_CLIENT_DATA + 4096)

@@ -5,9 +5,11 @@
 #include <sched.h>
 #include <stdio.h>
 #include <sys/mount.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "tests/unit/runner.h"
+#include "vfs/helper.h"
 
 char space_base[] = "/tmp/gannet-mounts-XXXXXX";
 
@@ -103,4 +105,23 @@ int space_run_tests(void)
 	umount2(space_base, MNT_DETACH);
 	rmdir(space_base);
 	return rc;
+}
+
+pid_t space_helper(void)
+{
+	pid_t helper;
+	int ends[2];
+
+	ck_assert_int_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0,
+				    ends), 0);
+	helper = fork();
+	ck_assert_int_ge(helper, 0);
+	if (helper == 0) {
+		close(ends[0]);
+		helper_serve(HELPER_BARE, ends[1]);
+		_exit(0);
+	}
+	close(ends[1]);
+	helper_use(HELPER_BARE, ends[0], 60000);
+	return helper;
 }

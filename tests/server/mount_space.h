@@ -8,6 +8,8 @@
 
 /* Starts the server and its client, with @top as the root of the export "e". */
 void space_serve(const struct harness_config *config);
+/* Starts a helper that makes bare copies of mounts.  Returns its process. */
+pid_t space_helper(void);
 /* The handle, kept over a restart of the server and the client. */
 nfs_fh3 space_keep(nfs_fh3 fh);
 /* GETATTR's status.  A file system that is being opened says JUKEBOX for a

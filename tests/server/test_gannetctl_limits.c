@@ -175,21 +175,6 @@ TEST_LOOP(disconnect_waits_for_no_limit, 0, 2)
 
 /* ---- who was held back */
 
-static const json_t *row_of(const json_t *rows, const char *key,
-			    const char *name)
-{
-	const json_t *row;
-	size_t i;
-
-	json_array_foreach(rows, i, row) {
-		const char *is = json_string_value(json_object_get(row, key));
-
-		if (is && !strcmp(is, name))
-			return row;
-	}
-	ck_abort_msg("no %s %s", key, name);
-}
-
 static void was_held(const json_t *row, bool is)
 {
 	json_int_t n = json_integer_value(json_object_get(row, "held_back"));
@@ -209,20 +194,20 @@ TEST(clients_latency_and_exports_tell_what_was_held_back)
 	work("tcp");
 	work_ends();
 	r = ctl_json(&d, "clients");
-	was_held(row_of(r, "address", "127.0.0.1"), true);
+	was_held(ctl_row(r, "address", "127.0.0.1"), true);
 	json_decref(r);
 	r = ctl_json(&d, "latency --by export");
-	was_held(row_of(json_object_get(r, "rows"), "name", "/a"), true);
+	was_held(ctl_row(json_object_get(r, "rows"), "name", "/a"), true);
 	json_decref(r);
 	r = ctl_json(&d, "latency --by procedure");
-	was_held(row_of(json_object_get(r, "rows"), "name", "nfs3 GETATTR"),
+	was_held(ctl_row(json_object_get(r, "rows"), "name", "nfs3 GETATTR"),
 		 true);
 	json_decref(r);
 	r = ctl_json(&d, "exports");
 	ctl_manual_has(r);
-	row = row_of(r, "path", "/a");
+	row = ctl_row(r, "path", "/a");
 	was_held(row, true);
-	was_held(row_of(r, "path", "/b"), false);
+	was_held(ctl_row(r, "path", "/b"), false);
 	ck_assert_int_eq(json_integer_value(json_object_get(json_array_get(
 		json_object_get(row, "rules"), 0), "client_max_ops")), 200);
 	ck_assert_int_eq(json_integer_value(json_object_get(row, "max_ops")),

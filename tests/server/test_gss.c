@@ -18,7 +18,6 @@
 #define PROVEN_MAX	4u
 #define NEW_MAX		8u
 
-static const struct rpc_flavor *flavors[2];
 static struct rpc_gss *gss;
 static struct doors d;
 static struct caller c;
@@ -32,18 +31,9 @@ static void setup(enum door door)
 		.mech = &gss_xor, .arg = &accepts, .max_client = PROVEN_MAX,
 		.max_client_new = NEW_MAX,
 	};
-	struct harness_config hc = {
-		.exports = "/mem 127.0.0.1(rw,insecure,no_root_squash,"
-			   "sec=krb5p:krb5i:krb5)\n",
-		.krb5 = true,
-		.flavors = flavors,
-	};
 
-	ck_assert_int_eq(rpc_gss_create(&config, &gss), 0);
-	flavors[0] = rpc_gss_flavor(gss);
-	hc.gss = gss;
-	log_threshold = LOG_LEVEL_ERR;
-	doors_open(&d, &hc);
+	gss = gss_doors_open(&d, &config, "/mem 127.0.0.1(rw,insecure,"
+			     "no_root_squash,sec=krb5p:krb5i:krb5)\n");
 	harness_root(&d.srv, "/mem", &top);
 	caller_open(&c, &d, door, false);
 	gss_client_open(&g, &c, &gss_xor);

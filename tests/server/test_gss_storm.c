@@ -24,7 +24,6 @@ static const char *const exports[] = {
 	"/mem *(rw,insecure,no_root_squash,sec=krb5:sys:krb5i:krb5p)\n",
 };
 
-static const struct rpc_flavor *flavors[2];
 static struct rpc_gss *gss;
 static struct doors d;
 static struct nfs3_fh top;
@@ -66,19 +65,10 @@ static void accept_later(void *arg, struct gss_accept *a)
 static void setup(void)
 {
 	const struct rpc_gss_config config = { .mech = &mech };
-	struct harness_config hc = {
-		.exports = exports[0],
-		.krb5 = true,
-		.flavors = flavors,
-	};
 
 	mech = gss_xor;
 	mech.accept = accept_later;
-	ck_assert_int_eq(rpc_gss_create(&config, &gss), 0);
-	flavors[0] = rpc_gss_flavor(gss);
-	hc.gss = gss;
-	log_threshold = LOG_LEVEL_ERR;
-	doors_open(&d, &hc);
+	gss = gss_doors_open(&d, &config, exports[0]);
 	harness_root(&d.srv, "/mem", &top);
 }
 

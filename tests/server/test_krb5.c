@@ -17,7 +17,6 @@ static const char *const enctypes[] = {
 	"aes128-cts-hmac-sha256-128", "aes256-cts-hmac-sha384-192",
 };
 
-static const struct rpc_flavor *flavors[2];
 static const struct gss_mech *mech;
 static struct kdc kdc;
 static char keytab[64];
@@ -46,20 +45,11 @@ static void start_kdc(const char *enctype)
 static void setup(const char *enctype, enum door door)
 {
 	struct rpc_gss_config config = { .arg = keytab };
-	struct harness_config hc = {
-		.exports = "/mem 127.0.0.1(rw,insecure,no_root_squash,"
-			   "sec=krb5p:krb5i:krb5)\n",
-		.krb5 = true,
-		.flavors = flavors,
-	};
 
 	start_kdc(enctype);
 	config.mech = mech;
-	ck_assert_int_eq(rpc_gss_create(&config, &gss), 0);
-	flavors[0] = rpc_gss_flavor(gss);
-	hc.gss = gss;
-	log_threshold = LOG_LEVEL_ERR;
-	doors_open(&d, &hc);
+	gss = gss_doors_open(&d, &config, "/mem 127.0.0.1(rw,insecure,"
+			     "no_root_squash,sec=krb5p:krb5i:krb5)\n");
 	harness_root(&d.srv, "/mem", &top);
 	caller_open(&c, &d, door, false);
 	gss_client_open(&g, &c, &kdc_mech);

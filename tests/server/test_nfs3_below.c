@@ -39,23 +39,6 @@ static void set_exports(const char *backend, const char *options)
 		 backend, space_base, options);
 }
 
-static void start_helper(void)
-{
-	int ends[2];
-
-	ck_assert_int_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0,
-				    ends), 0);
-	helper = fork();
-	ck_assert_int_ge(helper, 0);
-	if (helper == 0) {
-		close(ends[0]);
-		helper_serve(HELPER_BARE, ends[1]);
-		_exit(0);
-	}
-	close(ends[1]);
-	helper_use(HELPER_BARE, ends[0], 60000);
-}
-
 static void begin(const char *backend, const char *options)
 {
 	set_exports(backend, options);
@@ -135,7 +118,7 @@ static bool opens_handles(void)
 /* False: this server can't show it. */
 static bool begin_below(void)
 {
-	start_helper();
+	helper = space_helper();
 	begin("posix", "");
 	return opens_handles();
 }
@@ -313,7 +296,7 @@ TEST(nothing_can_be_written_in_the_helpers_copy)
 	int copy, err;
 
 	begin("posix", "");
-	start_helper();
+	helper = space_helper();
 	run("mkdir e/guarded && echo safe > e/guarded/f && "
 	    "mount --bind e/guarded e/guarded && "
 	    "mount -o remount,bind,ro e/guarded");
@@ -356,7 +339,7 @@ TEST(a_mount_below_a_mount_is_not_entered_either)
 	ck_assert_int_eq(umount(space_at("m")), 0);
 	mount_on("m/low");
 	mount_on("m");
-	start_helper();
+	helper = space_helper();
 	begin("posix", "");
 	walk_to("m/low/deep");
 	ck_assert(nfs_same_fh(walk_to("m/low/deep/../.."), walk_to("m")));
@@ -412,7 +395,7 @@ TEST(an_empty_directory_of_before_is_still_there)
 
 TEST(without_handles_of_the_system_it_is_empty)
 {
-	start_helper();
+	helper = space_helper();
 	begin("posix,table", "");
 	ck_assert_int_eq(nfs_exists(walk_to("m"), "low"), NFS3ERR_NOENT);
 	ck_assert_int_eq(nfs_exists(walk_to("m"), "high"), NFS3ERR_NOENT);

@@ -12,7 +12,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mount.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -92,23 +91,6 @@ static void bind_at(const char *from, const char *to)
 			       NULL), 0);
 }
 
-static void start_helper(void)
-{
-	int ends[2];
-
-	ck_assert_int_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0,
-				    ends), 0);
-	helper = fork();
-	ck_assert_int_ge(helper, 0);
-	if (helper == 0) {
-		close(ends[0]);
-		helper_serve(HELPER_BARE, ends[1]);
-		_exit(0);
-	}
-	close(ends[1]);
-	helper_use(HELPER_BARE, ends[0], 60000);
-}
-
 static void begin(const char *options, const char *more)
 {
 	snprintf(exports_text, sizeof(exports_text),
@@ -125,7 +107,7 @@ static void setup(void)
 	    "mkdir state e && mount -t tmpfs none e && cd e && "
 	    "mkdir -p m/low && echo low > m/f && echo low > f");
 	helper = 0;
-	start_helper();
+	helper = space_helper();
 }
 
 static void teardown(void)

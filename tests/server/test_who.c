@@ -14,6 +14,7 @@
 #include <termios.h>
 #include <unistd.h>
 
+#include "tests/server/ctl_json.h"
 #include "tests/server/daemon_run.h"
 #include "tests/unit/runner.h"
 
@@ -90,22 +91,6 @@ static long long number(const json_t *o, const char *key)
 	return json_integer_value(json_object_get(o, key));
 }
 
-/* The row with this name, or NULL. */
-static const json_t *row_of(const json_t *rows, const char *key,
-			    const char *name)
-{
-	const json_t *row;
-	size_t i;
-
-	json_array_foreach(rows, i, row) {
-		const char *is = json_string_value(json_object_get(row, key));
-
-		if (is && !strcmp(is, name))
-			return row;
-	}
-	return NULL;
-}
-
 /* The member @key of the row @name, by @by; 0: there is no such row. */
 static long long latency(const char *by, const char *name, const char *key)
 {
@@ -116,7 +101,7 @@ static long long latency(const char *by, const char *name, const char *key)
 
 	snprintf(arguments, sizeof(arguments), "--json latency --by %s", by);
 	r = answer(arguments);
-	row = row_of(json_object_get(r, "rows"), "name", name);
+	row = ctl_row(json_object_get(r, "rows"), "name", name);
 	if (row)
 		n = number(row, key);
 	json_decref(r);
@@ -245,7 +230,7 @@ TEST(percentiles_are_those_of_the_histogram)
 static long long connections(void)
 {
 	json_t *r = answer("--json clients");
-	const json_t *row = row_of(r, "address", "127.0.0.1");
+	const json_t *row = ctl_row(r, "address", "127.0.0.1");
 	long long n = row ? number(row, "connections") : 0;
 
 	json_decref(r);
@@ -369,7 +354,7 @@ TEST(rounds_of_top_add_up_to_the_work)
 		ck_assert_ptr_nonnull(r);
 		ck_assert(json_real_value(json_object_get(r, "seconds")) >=
 			  0.1);
-		row = row_of(json_object_get(r, "rows"), "name", "nfs3 NULL");
+		row = ctl_row(json_object_get(r, "rows"), "name", "nfs3 NULL");
 		if (row) {
 			calls += number(row, "calls");
 			ck_assert_int_gt(number(row, "p50_ns"), 0);

@@ -36,21 +36,28 @@ static void start_kdc(const char *realm)
 	snprintf(keytab, sizeof(keytab), "FILE:%s/server.keytab", kdc.dir);
 }
 
-/* The user that the server takes for @name of the KDC's realm. */
-static uint32_t user_of(const char *name)
+/* Has the server look at a ticket of @name of the KDC's realm. */
+static void ask(const char *name, const char *service, struct gss_accept *a)
 {
-	struct gss_accept a = { .major = 0 };
 	struct kdc_client client;
 	char principal[80];
 
 	snprintf(principal, sizeof(principal), "%s@%s", name, kdc.realm);
-	kdc_client_open(&client, &kdc, principal, "nfs@localhost");
-	a.token = (struct xdr_view){ client.token.value,
-				     (uint32_t)client.token.length };
-	mech->accept(keytab, &a);
+	kdc_client_open(&client, &kdc, principal, service);
+	*a = (struct gss_accept){ .token = {
+		client.token.value, (uint32_t)client.token.length } };
+	mech->accept(keytab, a);
+	kdc_client_close(&client);
+}
+
+/* The user that the server takes for it. */
+static uint32_t user_of(const char *name)
+{
+	struct gss_accept a;
+
+	ask(name, "nfs@localhost", &a);
 	ck_assert_msg(a.major == GSS_COMPLETE, "%s", a.why);
 	mech->free(a.keys);
-	kdc_client_close(&client);
 	/* A user who is made later is found soon. */
 	if (a.uid == GSS_NO_USER)
 		ck_assert_uint_le(a.seconds, 300);
@@ -94,6 +101,24 @@ TEST(principals_of_another_realm_are_neither)
 	ck_assert_uint_eq(user_of("daemon"), GSS_NO_USER);
 	expect(machines, ARRAY_SIZE(machines), GSS_NO_USER);
 	expect(others, ARRAY_SIZE(others), GSS_NO_USER);
+	kdc_stop(&kdc);
+}
+
+/* As in /etc/krb5.keytab, which has the keys of other services. */
+TEST(a_ticket_for_another_service_is_refused_though_its_key_is_there)
+{
+	struct gss_accept a;
+	char command[128];
+
+	start_kdc("GANNET.TEST");
+	/* Entries follow two bytes. */
+	snprintf(command, sizeof(command), "tail -c +3 %s/client.keytab >> "
+		 "%s/server.keytab", kdc.dir, kdc.dir);
+	ck_assert_int_eq(system(command), 0);
+	ask("daemon", "host@localhost", &a);
+	ck_assert_uint_ne(a.major, GSS_COMPLETE);
+	ck_assert_ptr_null(a.keys);
+	ck_assert_uint_ne(user_of("daemon"), GSS_NO_USER);
 	kdc_stop(&kdc);
 }
 

@@ -534,3 +534,21 @@ TEST(an_option_that_a_command_does_not_have_is_refused)
 	ck_assert_str_eq(out, "");
 	stop();
 }
+
+TEST(a_replaced_file_keeps_its_mode)
+{
+	struct stat st;
+
+	start(WAY_TCP);
+	make_file(path(export, "a"), 1000);
+	make_file(path(d.dir, "a"), 10);
+	ck_assert_int_eq(chmod(path(d.dir, "a"), 0604), 0);
+	ck_assert_int_eq(TOOL("cp", url("a"), path(d.dir, "a")), 0);
+	ck_assert_int_eq(stat(path(d.dir, "a"), &st), 0);
+	ck_assert_uint_eq(st.st_mode & 07777, 0604);
+	ck_assert_int_eq(chmod(path(export, "a"), 0640), 0);
+	ck_assert_int_eq(TOOL("cp", path(d.dir, "a"), url("a")), 0);
+	ck_assert_int_eq(stat(path(export, "a"), &st), 0);
+	ck_assert_uint_eq(st.st_mode & 07777, 0640);
+	stop();
+}

@@ -166,10 +166,10 @@ static int look_again(struct renaming *r)
 }
 
 /*
- * -EINVAL: a directory would be moved into itself.  -ENOTEMPTY: over one that it
- * is in.  A metadata server may wait for ever instead, for a lock that it holds
- * itself: for the second, where clients may have changed the upper one just now,
- * since it then wants that one's locks to see whether it is empty.
+ * -EINVAL: a directory would be moved into itself.  -ENOTEMPTY: over one that
+ * it is in.  A metadata server may wait for ever instead, for a lock that it
+ * holds itself: in the second case where clients may have changed the upper one
+ * just now, since it then wants that one's locks to see whether it is empty.
  */
 static int move_now(struct renaming *r, const struct cfs_lease *lease)
 {

@@ -30,9 +30,13 @@
 /* A call of more bytes has its arguments checked by a worker. */
 #define UNWRAP_MAX	(32u << 10)
 #define WORKERS		8u
+/* The memory of a call in progress, beside its arguments. */
+#define CALL_BYTES	4096u
 
 STAT(gss_made, "contexts of RPCSEC_GSS made");
 STAT(gss_not_made, "contexts of RPCSEC_GSS refused");
+STAT(gss_crowded, "calls to make contexts dropped because too many of their "
+		  "client, or of all, waited");
 STAT(gss_no_context, "calls refused because the server has no such context");
 STAT(gss_bad_sum, "calls refused because of their header's checksum");
 STAT(gss_stale, "calls refused because their context has expired");
@@ -108,6 +112,21 @@ static bool keep_step(struct rpc_call *call, struct gss_context *c,
 	return kept;
 }
 
+/* Every host can send tokens, and faster than they can be read.  The client of
+ * a call that is dropped sends it again. */
+static int admit_step(struct rpc_call *call)
+{
+	struct rpc_gss *gss = call->prog->ctx;
+	struct gss_call *gc = gss_call_of(call);
+
+	gc->bytes = call->msg->call_len + CALL_BYTES;
+	gc->waits = gss_table_wait(&gss->table, rpc_call_peer(call), gc->bytes);
+	if (gc->waits)
+		return 0;
+	stat_inc(gss_crowded);
+	return -ECANCELED;
+}
+
 /* On a worker: may wait. */
 static int make_step(struct rpc_call *call)
 {
@@ -121,6 +140,7 @@ static int make_step(struct rpc_call *call)
 		gc->context = gss_context_new(&gss->table);
 	if (!gc->context)
 		return 0;
+	gc->claims = false;
 	a.making = gc->context->making;
 	gc->context->making = NULL;
 	gss->mech->accept(gss->arg, &a);
@@ -154,7 +174,7 @@ _Static_assert(sizeof(struct gss_init_res) <= RPC_RES_SIZE, "room in a call");
 static const struct rpc_version init_version = {
 	.vers = GSS_VERSION, .nproc = 1, .procs = &(const struct rpc_proc){
 		.name = "INIT", .decode = get_token,
-		.steps = { rpc_need_worker, make_step },
+		.steps = { admit_step, rpc_need_worker, make_step },
 		.encode = put_init_res, .args_size = sizeof(struct xdr_view),
 		.res_size = sizeof(struct gss_init_res),
 	},
@@ -202,11 +222,15 @@ static void put_verf(struct rpc_call *call, struct xdr_out *x)
 
 static void release_context(struct rpc_call *call)
 {
-	struct gss_context *c = gss_call_of(call)->context;
+	struct gss_call *gc = gss_call_of(call);
 
-	gss_call_of(call)->context = NULL;
-	if (c)
-		gss_context_put(c);
+	if (gc->claims)
+		gss_table_disclaim(gc->context->table, gc->context);
+	if (gc->context)
+		gss_context_put(gc->context);
+	if (gc->waits)
+		gss_table_waited(gc->waits, gc->bytes);
+	*gc = (struct gss_call){ .context = NULL };
 }
 
 /* A share of the workers for calls whose arguments take a while to check. */
@@ -256,7 +280,8 @@ static enum rpc_auth_stat verify_init(struct rpc_gss *gss,
 	if (is_next)
 		c = gss_table_claim(&gss->table, cred->handle);
 	*gss_call_of(call) = (struct gss_call){ .context = c,
-						.is_next = is_next };
+						.is_next = is_next,
+						.claims = c };
 	set_user(call, GSS_NO_USER, GSS_NO_USER);
 	call->guard = &gss->init_guard;
 	return RPC_AUTH_OK;

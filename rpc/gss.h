@@ -18,6 +18,8 @@ struct rpc_gss_config {
 	unsigned max_client;		/* of one address, or IPv6 network */
 	unsigned max_new;		/* contexts without one, */
 	unsigned max_client_new;	/* of one address or network */
+	size_t	 max_waiting;		/* bytes of calls that make contexts, */
+	size_t	 max_client_waiting;	/* of one address or network */
 	unsigned workers;		/* that make contexts */
 };
 

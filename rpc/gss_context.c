@@ -18,6 +18,7 @@
 
 #define MAX_PROVEN	8192u
 #define MAX_NEW		1024u
+#define MAX_WAITING	((size_t)64 << 20)
 
 STAT(gss_pushed_out, "contexts of RPCSEC_GSS that made room for others");
 
@@ -39,6 +40,10 @@ void gss_table_init(struct gss_table *t, const struct rpc_gss_config *c)
 			     MAX(t->max[true] / 4, 1u);
 	t->max_owner[false] = c->max_client_new ? c->max_client_new :
 			      MAX(t->max[false] / 8, 1u);
+	t->max_waiting = c->max_waiting ? c->max_waiting : MAX_WAITING;
+	t->max_owner_waiting = c->max_client_waiting ? c->max_client_waiting :
+			       t->max_waiting / 4;
+	t->waiting = 0;
 	lru_init(&t->all);
 	for (unsigned i = 0; i < GSS_CHAINS; i++) {
 		CDS_INIT_LIST_HEAD(&t->chains[i]);
@@ -101,6 +106,7 @@ static struct gss_owner *get_owner(struct gss_table *t,
 	o = calloc(1, sizeof(*o));
 	if (!o)
 		return NULL;
+	o->table = t;
 	o->network = network;
 	lru_init(&o->lru);
 	cds_list_add(&o->link, head);
@@ -109,7 +115,7 @@ static struct gss_owner *get_owner(struct gss_table *t,
 
 static void put_owner(struct gss_owner *o)
 {
-	if (o->lru.n[false] || o->lru.n[true])
+	if (o->lru.n[false] || o->lru.n[true] || o->waiting)
 		return;
 	cds_list_del(&o->link);
 	free(o);
@@ -271,6 +277,43 @@ struct gss_context *gss_table_claim(struct gss_table *t, struct xdr_view handle)
 	}
 	mutex_unlock(&t->lock);
 	return c;
+}
+
+void gss_table_disclaim(struct gss_table *t, struct gss_context *c)
+{
+	mutex_lock(&t->lock);
+	c->state = GSS_MAKING;
+	mutex_unlock(&t->lock);
+}
+
+struct gss_owner *gss_table_wait(struct gss_table *t,
+				 const struct sockaddr *peer, size_t bytes)
+{
+	struct gss_owner *o;
+
+	mutex_lock(&t->lock);
+	o = get_owner(t, peer);
+	if (o && t->waiting + bytes <= t->max_waiting &&
+	    o->waiting + bytes <= t->max_owner_waiting) {
+		t->waiting += bytes;
+		o->waiting += bytes;
+	} else if (o) {
+		put_owner(o);
+		o = NULL;
+	}
+	mutex_unlock(&t->lock);
+	return o;
+}
+
+void gss_table_waited(struct gss_owner *o, size_t bytes)
+{
+	struct gss_table *t = o->table;
+
+	mutex_lock(&t->lock);
+	t->waiting -= bytes;
+	o->waiting -= bytes;
+	put_owner(o);
+	mutex_unlock(&t->lock);
 }
 
 void gss_table_prove(struct gss_table *t, struct gss_context *c)

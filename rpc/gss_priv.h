@@ -73,10 +73,12 @@ struct gss_lru {
 	unsigned	     n[2];
 };
 
-/* An address, or an IPv6 network, while it has contexts. */
+/* An address, or an IPv6 network, while it has contexts or makes some. */
 struct gss_owner {
+	struct gss_table    *table;
 	struct in6_addr	     network;
 	struct gss_lru	     lru;
+	size_t		     waiting;	/* bytes */
 	struct cds_list_head link;
 };
 
@@ -85,7 +87,9 @@ struct gss_table {
 					 * taken under it but a context's */
 	const struct gss_mech *mech;
 	unsigned	     max[2], max_owner[2];
+	size_t		     max_waiting, max_owner_waiting;
 	struct gss_lru	     all;
+	size_t		     waiting;	/* bytes of calls that make contexts */
 	struct cds_list_head chains[GSS_CHAINS];
 	struct cds_list_head owners[GSS_CHAINS];
 };
@@ -112,6 +116,15 @@ struct gss_context *gss_table_find(struct gss_table *t, struct xdr_view handle);
  * with ->making.  NULL also while another call does. */
 struct gss_context *gss_table_claim(struct gss_table *t,
 				    struct xdr_view handle);
+/* ... or it does not. */
+void gss_table_disclaim(struct gss_table *t, struct gss_context *c);
+/* A call of the client at @peer begins to make a context, and holds @bytes.
+ * Returns the client, to be given to gss_table_waited(); NULL: there are too
+ * many, or no memory. */
+struct gss_owner *gss_table_wait(struct gss_table *t,
+				 const struct sockaddr *peer, size_t bytes);
+/* It is over. */
+void gss_table_waited(struct gss_owner *o, size_t bytes);
 /* A call with a good checksum came. */
 void gss_table_prove(struct gss_table *t, struct gss_context *c);
 void gss_table_remove(struct gss_table *t, struct gss_context *c);
@@ -123,6 +136,9 @@ struct gss_call {
 	uint32_t seq;			/* that the verifier signs */
 	bool	 is_signed;		/* the reply's verifier is */
 	bool	 is_next;		/* CONTINUE_INIT */
+	bool	 claims;		/* the next step of @context */
+	uint32_t bytes;			/* that it holds, for: */
+	struct gss_owner *waits;
 };
 
 _Static_assert(sizeof(struct gss_call) <= RPC_GUARD_STATE, "room in a call");

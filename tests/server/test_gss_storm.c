@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <sys/socket.h>
 
+#include "lib/stats.h"
 #include "rpc/gss.h"
 #include "tests/server/gss_client.h"
 #include "tests/server/gss_xor.h"
@@ -17,7 +18,9 @@
 #include "wire/nfs3.h"
 #include "wire/record.h"
 
-enum { CONTEXTS = 2, USERS = 6, TURNS = 300, RENEW = 500, DATA = 40 << 10 };
+enum { CONTEXTS = 2, USERS = 6, TURNS = 300, RENEW = 500, DATA = 40 << 10,
+       /* Calls with a token of 20 bytes, and their memory. */
+       WAITING = 64 << 10, HELD = WAITING / (4096 + 24) };
 
 static const char *const exports[] = {
 	"/mem 127.0.0.1(rw,insecure,no_root_squash,sec=krb5p:krb5i:krb5)\n",
@@ -64,7 +67,9 @@ static void accept_later(void *arg, struct gss_accept *a)
 
 static void setup(void)
 {
-	const struct rpc_gss_config config = { .mech = &mech };
+	const struct rpc_gss_config config = {
+		.mech = &mech, .max_client_waiting = WAITING,
+	};
 
 	mech = gss_xor;
 	mech.accept = accept_later;
@@ -371,13 +376,15 @@ static void flood(const char *address, unsigned n, int *fd)
 TEST(no_call_with_a_context_waits_for_those_that_make_one)
 {
 	struct user *u = calloc(1, sizeof(*u));
-	int fd[2];
+	int fd[3];
 
 	setup();
 	open_user(u, 0);
 	make_file(u);
 	atomic_store(&hangs, true);
 	flood("127.0.0.1", 100, &fd[0]);
+	/* Most of them are dropped: their client may hold little memory. */
+	EVENTUALLY(stats_sum_by_name("gss_crowded") == 100 - HELD);
 	EVENTUALLY(atomic_load(&hanging) == 6);
 	/* Of all services and lengths, also those that a worker opens. */
 	for (int i = 0; i < 40; i++)
@@ -386,8 +393,12 @@ TEST(no_call_with_a_context_waits_for_those_that_make_one)
 	flood("127.0.0.2", 1, &fd[1]);
 	EVENTUALLY(atomic_load(&hanging) == 7);
 	atomic_store(&hangs, false);
-	EVENTUALLY(atomic_load(&accepted) == 102);
-	for (int i = 0; i < 2; i++)
+	EVENTUALLY(atomic_load(&accepted) == HELD + 2);
+	/* They hold nothing when they are over. */
+	EVENTUALLY(rpc_busy() == 0);
+	flood("127.0.0.1", HELD, &fd[2]);
+	EVENTUALLY(atomic_load(&accepted) == 2 * HELD + 2);
+	for (int i = 0; i < 3; i++)
 		close(fd[i]);
 	close_user(u);
 	free(u);

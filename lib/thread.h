@@ -3,7 +3,8 @@
  * thread - threads, mutexes and references, with their errors asserted.
  *
  * Every thread started here is registered with RCU (liburcu, the memb flavour)
- * for its whole life and has all signals blocked except those of its faults.
+ * for its whole life, has all signals blocked except those of its faults, and
+ * can't be cancelled.
  */
 #pragma once
 

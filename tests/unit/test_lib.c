@@ -344,6 +344,25 @@ TEST(counts_of_ended_threads_stay)
 	ck_assert_uint_eq(stats_sum_by_name("no_such_counter"), 0);
 }
 
+static void note_cancelling(void *arg)
+{
+	int *noted = arg;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &noted[0]);
+	pthread_setcanceltype(PTHREAD_CANCEL_DEFERRED, &noted[1]);
+}
+
+TEST(a_thread_cannot_be_cancelled_so_its_system_calls_note_nothing)
+{
+	int noted[2];
+	pthread_t t;
+
+	ck_assert_int_eq(thread_start(&t, "note", note_cancelling, noted), 0);
+	pthread_join(t, NULL);
+	ck_assert_int_eq(noted[0], PTHREAD_CANCEL_DISABLE);
+	ck_assert_int_eq(noted[1], PTHREAD_CANCEL_ASYNCHRONOUS);
+}
+
 struct later {
 	struct rcu_head rcu;
 	sem_t *called;

@@ -14,7 +14,7 @@
  * others by the pool's own thread.  Their requests wait for it in their
  * queue.
  */
-#include "transport/pool.h"
+#include "transport/pool_priv.h"
 
 #include <errno.h>
 #include <linux/mman.h>
@@ -26,7 +26,6 @@
 #include "lib/util.h"
 
 STAT(pool_waits, "waits for a payload buffer");
-STAT(pool_trims, "unused regions of payload buffers returned to the system");
 STAT(pool_regions, "regions of payload buffers taken from the system");
 
 #define HUGE_PAGE	((size_t)2 << 20)
@@ -42,39 +41,7 @@ static const struct {
 	{ POOL_BUF_MAX, 32 },	/* 34 MiB: 17 huge pages */
 };
 
-#define NCLASSES	ARRAY_SIZE(classes)
-
-struct region {
-	void		*addr;
-	size_t		 len;
-	struct buf	*bufs;
-	uint32_t	 out;		/* buffers of it */
-	bool		 used;		/* since the last pool_trim() */
-	bool		 trimmed;	/* nothing to give back */
-};
-
-struct pool {
-	/* Held while the pool grows or shrinks.  Before @lock. */
-	pthread_mutex_t		 growth;
-	struct cds_list_head	 observers;
-
-	/* Guards everything below.  No ready() is called under it. */
-	pthread_mutex_t		 lock;
-	pthread_cond_t		 wanted;	/* a region, or an end */
-	pthread_t		 grower;
-	bool			 ends;
-	bool			 refused;	/* the last region.  None is
-						 * tried before pool_trim() */
-	struct buf		*free[NCLASSES];
-	size_t			 max_bytes;
-	size_t			 taken;
-	size_t			 out;
-	uint32_t		 nregions;
-	struct region		 regions[POOL_MAX_REGIONS];
-	size_t			 held[POOL_FLOWS];	/* of out */
-	size_t			 nparked;
-	struct cds_list_head	 parked[NCLASSES][POOL_FLOWS];
-};
+static_assert(ARRAY_SIZE(classes) == NCLASSES, "a size each");
 
 static unsigned class_of(size_t size)
 {
@@ -286,9 +253,7 @@ static struct pool_request *pool_serve(struct pool *pool)
 	return r;
 }
 
-/* With the lock held.  Due after every change that lets a parked request wait
- * for a region. */
-static void wake_grower(struct pool *pool)
+void pool_wake_grower(struct pool *pool)
 {
 	if (unlikely(wanted_class(pool) < NCLASSES))
 		pthread_cond_signal(&pool->wanted);
@@ -308,7 +273,7 @@ static void serve_all(struct pool *pool)
 		last = &r->next;
 	}
 	*last = NULL;
-	wake_grower(pool);
+	pool_wake_grower(pool);
 	mutex_unlock(&pool->lock);
 	while ((r = served)) {
 		served = r->next;
@@ -485,7 +450,7 @@ struct buf *pool_request(struct pool *pool, size_t size,
 		cds_list_add_tail(&r->link,
 				  &pool->parked[r->size_class][r->flow]);
 		pool->nparked++;
-		wake_grower(pool);
+		pool_wake_grower(pool);
 	}
 	mutex_unlock(&pool->lock);
 	return b;
@@ -526,75 +491,4 @@ bool pool_wants_of(struct pool *pool, uint8_t flow)
 				in_share(pool, classes[c].buf_size, (uint8_t)f);
 	mutex_unlock(&pool->lock);
 	return wants;
-}
-
-int pool_observe(struct pool *pool, struct pool_observer *o)
-{
-	int err = 0;
-
-	mutex_lock(&pool->growth);
-	for (uint32_t i = 0; i < pool->nregions && !err; i++)
-		err = o->add(o, i, pool->regions[i].addr,
-			     pool->regions[i].len);
-	if (!err)
-		cds_list_add_tail(&o->link, &pool->observers);
-	mutex_unlock(&pool->growth);
-	return err;
-}
-
-void pool_unobserve(struct pool *pool, struct pool_observer *o)
-{
-	mutex_lock(&pool->growth);
-	cds_list_del(&o->link);
-	mutex_unlock(&pool->growth);
-}
-
-/* With @growth held. */
-static bool is_pinned(struct pool *pool)
-{
-	struct pool_observer *o;
-
-	cds_list_for_each_entry(o, &pool->observers, link)
-		if (o->pins)
-			return true;
-	return false;
-}
-
-/* The pages of a region without a buffer in use hold no data: the list of free
- * buffers is elsewhere. */
-bool pool_trim(struct pool *pool)
-{
-	struct region *r;
-	uint32_t n = 0;
-
-	mutex_lock(&pool->growth);
-	mutex_lock(&pool->lock);
-	pool->refused = false;
-	wake_grower(pool);
-	mutex_unlock(&pool->lock);
-	for (uint32_t i = 0; i < pool->nregions && !is_pinned(pool); i++) {
-		/* The lock for each region: callers wait for it meanwhile. */
-		mutex_lock(&pool->lock);
-		r = &pool->regions[i];
-		if (r->out || r->used) {
-			r->trimmed = false;
-		} else if (!r->trimmed) {
-			r->trimmed = madvise(r->addr, r->len,
-					     MADV_DONTNEED) == 0;
-			n += r->trimmed;
-		}
-		r->used = false;
-		mutex_unlock(&pool->lock);
-	}
-	mutex_unlock(&pool->growth);
-	stat_add(pool_trims, n);
-	return n > 0;
-}
-
-void pool_usage(struct pool *pool, size_t *taken, size_t *out)
-{
-	mutex_lock(&pool->lock);
-	*taken = pool->taken;
-	*out = pool->out;
-	mutex_unlock(&pool->lock);
 }

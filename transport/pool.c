@@ -13,6 +13,9 @@
  * the buffers: by a thread that may wait, when it needs a buffer, and for all
  * others by the pool's own thread.  Their requests wait for it in their
  * queue.
+ *
+ * Small buffers that are given back lie on shelves (shelf.h), so that most come
+ * and go without the lock of the buffers.
  */
 #include "transport/pool_priv.h"
 
@@ -34,7 +37,7 @@ static const struct {
 	uint32_t buf_size;
 	uint32_t bufs;		/* in a region */
 } classes[] = {
-	{ 4u << 10, 512 },
+	{ SHELF_BUF_SIZE, 512 },
 	{ 16u << 10, 128 },
 	{ 64u << 10, 32 },
 	{ 256u << 10, 16 },
@@ -196,6 +199,79 @@ static struct buf *pool_take(struct pool *pool, unsigned c, uint8_t flow)
 	return b;
 }
 
+/* With the lock held: @b is free. */
+static void take_back(struct pool *pool, struct buf *b)
+{
+	pool->out -= b->size;
+	pool->held[b->flow] -= b->size;
+	/* The region of a lost one stays as it is. */
+	if (likely(!b->lost)) {
+		b->next = pool->free[b->size_class];
+		pool->free[b->size_class] = b;
+		pool->regions[b->region].out--;
+	}
+}
+
+bool pool_gather(struct pool *pool)
+{
+	struct buf *b, *next;
+	bool any = false;
+
+	for (unsigned i = 0; i < SHELVES; i++)
+		for (b = shelf_clear(&pool->shelves, i); b; b = next) {
+			next = b->next;
+			pool->regions[b->region].used = true;
+			take_back(pool, b);
+			any = true;
+		}
+	return any;
+}
+
+/* With the lock held: there was no buffer for a request, so what lies on
+ * shelves is for all.  True if there was something. */
+static bool tighten(struct pool *pool)
+{
+	if (atomic_load(&pool->shelves.closed))
+		return false;
+	atomic_store(&pool->shelves.closed, true);
+	return pool_gather(pool);
+}
+
+/* With the lock held: the buffers on this thread's shelf are now @flow's, as
+ * far as its share goes; takes back the others.  Returns one, or NULL.  Serves
+ * no requests, since none is parked while there is something on a shelf. */
+static struct buf *pass_shelf(struct pool *pool, uint8_t flow)
+{
+	struct buf *b = shelf_take_others(&pool->shelves, flow);
+	struct buf *first = NULL, *next;
+
+	for (; b; b = next) {
+		next = b->next;
+		if (!in_share(pool, b->size, flow)) {
+			take_back(pool, b);
+			continue;
+		}
+		pool->held[b->flow] -= b->size;
+		pool->held[flow] += b->size;
+		b->flow = flow;
+		if (!first)
+			first = b;
+		else if (!shelf_put(&pool->shelves, b))
+			take_back(pool, b);
+	}
+	if (first)
+		ref_init(&first->ref);
+	return first;
+}
+
+/* With the lock held. */
+static struct buf *take_any(struct pool *pool, unsigned c, uint8_t flow)
+{
+	struct buf *b = c == 0 ? pass_shelf(pool, flow) : NULL;
+
+	return b ? b : pool_take(pool, c, flow);
+}
+
 /* With the lock held: of the flows that wait for a buffer of class @c and may
  * have one now, the queue of the flow that has least; or NULL. */
 static struct cds_list_head *next_queue(struct pool *pool, unsigned c)
@@ -265,6 +341,8 @@ static void serve_all(struct pool *pool)
 	struct pool_request *served = NULL, **last = &served, *r;
 
 	if (likely(pool->nparked == 0)) {
+		if (unlikely(atomic_load(&pool->shelves.closed)))
+			atomic_store(&pool->shelves.closed, false);
 		mutex_unlock(&pool->lock);
 		return;
 	}
@@ -327,7 +405,9 @@ static void grower(void *arg)
 
 static void pool_free_all(struct pool *pool)
 {
+	pool_gather(pool);
 	assert(pool->out == 0);
+	shelves_fini(&pool->shelves);
 	for (uint32_t i = 0; i < pool->nregions; i++) {
 		munmap(pool->regions[i].addr, pool->regions[i].len);
 		free(pool->regions[i].bufs);
@@ -346,6 +426,10 @@ int pool_create(size_t max_bytes, struct pool **out)
 
 	if (!pool)
 		return err;
+	if (shelves_init(&pool->shelves, max_bytes) < 0) {
+		free(pool);
+		return err;
+	}
 	pthread_mutex_init(&pool->growth, NULL);
 	pthread_mutex_init(&pool->lock, NULL);
 	pthread_cond_init(&pool->wanted, NULL);
@@ -403,12 +487,17 @@ struct buf *pool_alloc_for(struct pool *pool, size_t size, uint8_t flow)
 {
 	unsigned c = class_of(size);
 	bool grows = !thread_must_not_wait;
-	struct buf *b;
+	struct buf *b = c == 0 ? shelf_take(&pool->shelves, flow) : NULL;
 
 	assert(size <= POOL_BUF_MAX);
+	if (likely(b))
+		return b;
 	mutex_lock(&pool->lock);
-	while (!(b = pool_take(pool, c, flow)) && grows &&
-	       waits_for_region(pool, c, flow)) {
+	while (!(b = take_any(pool, c, flow))) {
+		if (tighten(pool))
+			continue;
+		if (!grows || !waits_for_region(pool, c, flow))
+			break;
 		mutex_unlock(&pool->lock);
 		pool_grow(pool, c, SIZE_MAX);
 		mutex_lock(&pool->lock);
@@ -423,32 +512,33 @@ void buf_put(struct buf *b)
 
 	if (!b || !ref_put(&b->ref))
 		return;
+	if (b->size_class == 0 && likely(!b->lost) &&
+	    shelf_put(&pool->shelves, b))
+		return;
 	mutex_lock(&pool->lock);
-	pool->out -= b->size;
-	pool->held[b->flow] -= b->size;
-	/* The region of a lost one stays as it is. */
-	if (likely(!b->lost)) {
-		b->next = pool->free[b->size_class];
-		pool->free[b->size_class] = b;
-		pool->regions[b->region].out--;
-	}
+	take_back(pool, b);
 	serve_all(pool);
 }
 
 struct buf *pool_request(struct pool *pool, size_t size,
 			 struct pool_request *r)
 {
-	struct buf *b;
+	unsigned c = class_of(size);
+	struct buf *b = c == 0 ? shelf_take(&pool->shelves, r->flow) : NULL;
 
 	assert(size <= POOL_BUF_MAX);
+	r->size_class = (uint8_t)c;
+	r->parked = false;
+	if (likely(b))
+		return b;
 	mutex_lock(&pool->lock);
-	r->size_class = (uint8_t)class_of(size);
-	b = pool_take(pool, r->size_class, r->flow);
+	b = take_any(pool, c, r->flow);
+	if (!b && tighten(pool))
+		b = pool_take(pool, c, r->flow);
 	r->parked = !b;
 	if (!b) {
 		stat_inc(pool_waits);
-		cds_list_add_tail(&r->link,
-				  &pool->parked[r->size_class][r->flow]);
+		cds_list_add_tail(&r->link, &pool->parked[c][r->flow]);
 		pool->nparked++;
 		pool_wake_grower(pool);
 	}

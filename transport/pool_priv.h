@@ -3,6 +3,7 @@
 #pragma once
 
 #include "transport/pool.h"
+#include "transport/shelf.h"
 
 #define NCLASSES	5u
 
@@ -19,6 +20,9 @@ struct pool {
 	/* Held while the pool grows or shrinks.  Before @lock. */
 	pthread_mutex_t		 growth;
 	struct cds_list_head	 observers;
+
+	/* Closed while requests are parked. */
+	struct shelves		 shelves;
 
 	/* Guards everything below.  No ready() is called under it. */
 	pthread_mutex_t		 lock;
@@ -38,6 +42,9 @@ struct pool {
 	struct cds_list_head	 parked[NCLASSES][POOL_FLOWS];
 };
 
-/* pool.c.  With the lock held.  Due after every change that lets a parked
- * request wait for a region. */
+/* ---- pool.c.  With the lock held. */
+
+/* Due after every change that lets a parked request wait for a region. */
 void pool_wake_grower(struct pool *pool);
+/* Takes the buffers back that lie on shelves.  True if there were some. */
+bool pool_gather(struct pool *pool);

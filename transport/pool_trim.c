@@ -50,6 +50,7 @@ bool pool_trim(struct pool *pool)
 	mutex_lock(&pool->growth);
 	mutex_lock(&pool->lock);
 	pool->refused = false;
+	pool_gather(pool);
 	pool_wake_grower(pool);
 	mutex_unlock(&pool->lock);
 	for (uint32_t i = 0; i < pool->nregions && !is_pinned(pool); i++) {
@@ -74,6 +75,7 @@ bool pool_trim(struct pool *pool)
 void pool_usage(struct pool *pool, size_t *taken, size_t *out)
 {
 	mutex_lock(&pool->lock);
+	pool_gather(pool);
 	*taken = pool->taken;
 	*out = pool->out;
 	mutex_unlock(&pool->lock);

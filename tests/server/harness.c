@@ -59,15 +59,24 @@ static void publish_run(void *arg)
 		p->err = export_table_publish(p->h->exports, set, &p->why);
 }
 
-void harness_publish(struct harness *h, const char *exports)
+int harness_try_publish(struct harness *h, const char *exports, char **why)
 {
 	struct publish p = { .h = h, .text = exports };
 	pthread_t thread;
 
 	must(thread_start(&thread, "publish", publish_run, &p), "thread");
 	pthread_join(thread, NULL);
-	if (p.err != 0)
-		fail(exports, p.why ? p.why : strerror(-p.err));
+	*why = p.why;
+	return p.err;
+}
+
+void harness_publish(struct harness *h, const char *exports)
+{
+	char *why;
+	int err = harness_try_publish(h, exports, &why);
+
+	if (err != 0)
+		fail(exports, why ? why : strerror(-err));
 }
 
 static void start_programs(struct harness *h, const struct harness_config *c)

@@ -83,6 +83,8 @@ void harness_start(struct harness *h, const struct harness_config *config);
 void harness_stop(struct harness *h);
 /* Makes @exports, the text of an exports(5) file, the current one. */
 void harness_publish(struct harness *h, const char *exports);
+/* The same; an error is returned, with the reason in *@why (malloced). */
+int harness_try_publish(struct harness *h, const char *exports, char **why);
 /* The filehandle of an export's root, as MNT would give it. */
 void harness_root(struct harness *h, const char *path, struct nfs3_fh *fh);
 /* Takes a filehandle from the results in @in. */

@@ -105,6 +105,46 @@ TEST(a_mountpoint_that_is_opened_later_by_a_link_takes_over)
 	ck_assert_int_eq(change_child("y"), NFS3ERR_ROFS);
 }
 
+/* The child's tree, counted, as by a lock. */
+static struct export_tree *use_child(void)
+{
+	struct sockaddr_in at = { .sin_family = AF_INET,
+				  .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	const struct export_peer from = { (struct sockaddr *)&at, true,
+					  RPC_AUTH_SYS, EXPORT_CALLS };
+	struct export_opts opts;
+	struct export_tree *e;
+	struct vfs_handle h;
+	nfs_fh3 child;
+	uint32_t id;
+
+	ck_assert_int_eq(try_lookup(top, "child", &child), NFS3_OK);
+	ck_assert_int_eq(export_fh_parse(srv.exports,
+			 (const uint8_t *)child.data.data_val,
+			 child.data.data_len, &id, &h), 0);
+	ck_assert_int_eq(export_find(srv.exports, id, &from, &e, &opts), 0);
+	return e;
+}
+
+TEST(a_reload_that_fails_closes_no_child_in_use)
+{
+	struct export_tree *e;
+	char *why;
+
+	begin("child/sub", "child");
+	e = use_child();
+	/* An entry has its path now, but the other one is wrong. */
+	snprintf(exports_text, sizeof(exports_text),
+		 "posix:%s/e 127.0.0.1(rw,insecure,crossmnt)\n"
+		 "posix:%s/e/child 127.0.0.1(rw)\n"
+		 "posix:%s/e/none 127.0.0.1(rw)\n",
+		 space_base, space_base, space_base);
+	ck_assert_int_lt(harness_try_publish(&srv, exports_text, &why), 0);
+	free(why);
+	ck_assert(export_is_current(srv.exports, e));
+	export_put(e);
+}
+
 static uint64_t number_of_child(void)
 {
 	nfs_fh3 child;

@@ -196,6 +196,21 @@ TEST(an_unlock_looks_at_those_waits_of_its_owner_that_want_its_bytes)
 	ck_assert_ptr_null(file->queues);
 }
 
+/* A wait is granted when no other grant of its owner for these bytes awaits an
+ * answer, or was cut. */
+TEST_LOOP(the_end_of_a_grant_has_its_owners_waits_tried, 0, 3)
+{
+	struct nlm_wait *grant = wait_at(0), *behind = wait_at(0);
+
+	grant->granted = _i == 0;
+	grant->cut = _i == 1;
+	nlm_wait_put(grant, NULL);
+	nlm_queue_move(grant);
+	nlm_wait_put(behind, &file->asleep);
+	nlm_wait_free(&table, grant);
+	ck_assert_ptr_eq(nlm_next_ready(file), _i == 2 ? NULL : behind);
+}
+
 TEST(the_end_of_a_host_is_known_when_it_has_left_the_table)
 {
 	struct nlm_host *host = owner->host;

@@ -229,6 +229,14 @@ struct gannet_rpcrdma_call {
 	uint32_t	 reply_len;
 	uint32_t	 written[GANNET_RPCRDMA_SINKS];	/* bytes in sinks */
 	unsigned	 sends;		/* 1, and more if it was sent again */
+
+	/*
+	 * Set by the caller: a call that was sent and got no reply ends with
+	 * -ENOTCONN, as if it were the last attempt.  The caller may change it
+	 * and call again, in done() too: a call with RPCSEC_GSS needs another
+	 * sequence number then (RFC 2203 section 5.3.3.1).
+	 */
+	bool		 once;
 };
 
 /*

@@ -37,6 +37,8 @@ static void finish_client_call(struct client_call *call, int status)
 static bool may_wait(const struct gannet_rpcrdma *c,
 		     const struct client_call *call)
 {
+	if (call->once && call->user->sends > 0)
+		return false;
 	return !call->cancelled && !c->closing && c->state != CLIENT_DEAD &&
 	       !(c->options.flags & GANNET_RPCRDMA_NO_RECONNECT) &&
 	       call->user->sends <= c->options.resends;
@@ -98,6 +100,7 @@ int gannet_rpcrdma_call(struct gannet_rpcrdma *c,
 		return -ENOMEM;
 	call->c = c;
 	call->user = user;
+	call->once = user->size > CALL_FIRST && user->once;
 	call->q.done = request_done;
 	err = client_take_call(call);
 	if (err < 0) {

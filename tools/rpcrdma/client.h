@@ -39,7 +39,8 @@ struct client_call {
 	struct gannet_rpcrdma	   *c;		/* borrowed: outlives it */
 	/* Borrowed until its done(); NULL: that was called. */
 	struct gannet_rpcrdma_call *user;
-	bool			    cancelled;	/* not to be sent again */
+	bool			    cancelled;	/* not to be sent again, */
+	bool			    once;	/* once it was sent */
 	struct cds_list_head	    link;	/* in waiting or given */
 };
 

@@ -398,7 +398,8 @@ TEST(exports_for_kerberos_alone_are_told)
 	    "(/etc/krb5.keytab)");
 	ck_assert_int_eq(TOOL("ls", at(l.port)), 1);
 	ck_assert_ptr_nonnull(strstr(err, "127.0.0.1 takes only sec=krb5i for "
-				     "/e, and calls from here have sec=sys\n"));
+				     "/e, and calls from here have sec=sys: "
+				     "--sec= names another\n"));
 	/* A number without a name. */
 	liar_stop(&l);
 	l.flavor = 390006;

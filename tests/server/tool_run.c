@@ -122,7 +122,7 @@ void set_base(int way, uint16_t port)
 			 port ? port : d.rdma_port, export);
 }
 
-static void start_both(int way, const char *opts, const char *settings)
+void start_both(int way, const char *opts, const char *settings)
 {
 	char line[256];
 

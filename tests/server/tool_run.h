@@ -22,6 +22,7 @@ void start(int way);
 void start_with(int way, const char *opts);
 /* With this gannet.conf. */
 void start_as(int way, const char *settings);
+void start_both(int way, const char *opts, const char *settings);
 void stop(void);
 /* At this port, of a relay; 0: the server's. */
 void set_base(int way, uint16_t port);

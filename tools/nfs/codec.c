@@ -37,7 +37,7 @@ static const enum nfs3_procnum procedures[NFS_NOPS] = {
 
 uint32_t nfsc_procedure(enum nfsc_kind kind)
 {
-	return procedures[kind];
+	return kind < NFS_NOPS ? procedures[kind] : NFSPROC3_NULL;
 }
 
 /* The attributes that the operation sets. */

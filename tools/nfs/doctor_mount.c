@@ -196,19 +196,25 @@ static void name_next(struct doctor *d, uint16_t mountport)
 /* False: no call from here is taken. */
 static bool note_flavors(struct doctor *d)
 {
+	const struct nfsc_sec *sec = d->t.o->config.sec;
 	const struct nfsc_mount *m = &d->t.mount;
 	char list[NFS_FLAVORS_TEXT];
 	const char *first;
 
 	nfsc_flavors_text(m, list);
-	if (nfsc_takes_sys(m)) {
+	if (nfsc_takes(m, &d->t.o->config)) {
 		doctor_note(d, FACT, "flavors", "%s%s", m->nflavors ? "sec=" :
 			    "the server lists none", list);
 		return true;
 	}
 	first = nfsc_flavor_name(m->flavors[0]);
 	doctor_note(d, BAD, "flavors", "only sec=%s is taken, and calls from "
-		    "here have sec=sys", list);
+		    "here have sec=%s", list, sec ?
+		    nfsc_flavor_name(sec->flavor) : "sys");
+	if (sec)
+		doctor_mend(d, TOOL_FAILED, "name one that %s takes for %s: "
+			    "--sec=%s", d->t.url.host, m->dir,
+			    first ? first : "sys");
 	doctor_mend(d, TOOL_FAILED, "mount it with Kerberos: mount -t nfs -o "
 		    "vers=3,sec=%s, for which this machine needs a key "
 		    "(/etc/krb5.keytab) and rpc.gssd; or let %s take sec=sys "

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "tools/nfs/doctor.h"
+#include "tools/nfs/sec.h"
 #include "lib/clock.h"
 #include "lib/xdr.h"
 
@@ -73,7 +74,8 @@ bool doctor_secure(struct doctor *d)
 {
 	int high, low;
 
-	if (d->t.url.transport == NFS_RDMA)
+	/* Without a context a server need not answer. */
+	if (d->t.url.transport == NFS_RDMA || d->t.o->config.sec)
 		return true;
 	high = ask_root(d, d->nfs_port, false);
 	if (is_bad_root(d, high))
@@ -262,6 +264,14 @@ static bool refuse_path(struct doctor *d, uint32_t status)
 	return false;
 }
 
+static bool refuse_ticket(struct doctor *d)
+{
+	doctor_note(d, BAD, "ticket", "%s", nfsc_sec_why());
+	doctor_mend(d, TOOL_FAILED, "let this user have a ticket that %s "
+		    "takes: %s", d->t.url.host, nfsc_sec_why());
+	return false;
+}
+
 bool doctor_path(struct doctor *d)
 {
 	struct tool t = d->t;
@@ -270,8 +280,14 @@ bool doctor_path(struct doctor *d)
 	int status;
 
 	/* Where that fails, doctor_transports() says why. */
-	if (nfsc_session_open(&t.url, &t.o->config, &t.s) < 0)
-		return true;
+	status = nfsc_session_open(&t.url, &t.o->config, &t.s);
+	if (status < 0)
+		return status != -ENOKEY || refuse_ticket(d);
+	if (t.o->config.sec)
+		doctor_note(d, GOOD, "ticket", "%s proves itself, and takes "
+			    "the ticket of this user: calls have sec=%s",
+			    t.url.host,
+			    nfsc_flavor_name(t.o->config.sec->flavor));
 	status = walk_down(&t, &obj);
 	if (status == NFS_ACCES && t.mount.rest[0] == '\0') {
 		good = true;	/* the root: it is the call that is denied */

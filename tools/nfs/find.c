@@ -10,12 +10,15 @@
 #include "lib/clock.h"
 #include "lib/util.h"
 #include "tools/nfs/say.h"
+#include "tools/nfs/sec.h"
 
 enum { MAX_LINKS = 40, NFS_PORT = 2049, NFS_RDMA_PORT = 20049,
        NAMED_MAX = 8 };
 
 static const char *reason(int err)
 {
+	if (err == -ENOKEY)
+		return nfsc_sec_why();
 	if (err == -EBADMSG || err == -EPROTO)
 		return "what came is no reply of an NFS server (is the port "
 		       "right?)";
@@ -96,6 +99,8 @@ static int open_session(struct tool *t)
 			"rdma+iwarp:// needs none\n", t->text);
 		return TOOL_UNREACHABLE;
 	}
+	if (err == -ENOKEY)
+		return tool_complain(t->text, err, 0);
 	if (err < 0)
 		return complain_port(t, err);
 	op.fh = t->mount.root;
@@ -212,13 +217,16 @@ static int complain_refused(const struct tool *t)
 
 static int complain_flavors(const struct tool *t)
 {
+	const struct nfsc_sec *sec = t->o->config.sec;
 	char list[NFS_FLAVORS_TEXT];
 
 	nfsc_flavors_text(&t->mount, list);
 	fprintf(stderr, "gannet-nfs: %s: %s takes only sec=%s for ", t->text,
 		t->url.host, list);
 	tool_put_name(stderr, t->mount.dir);
-	fputs(", and calls from here have sec=sys\n", stderr);
+	fprintf(stderr, ", and calls from here have sec=%s%s\n", sec ?
+		nfsc_flavor_name(sec->flavor) : "sys", sec ? "" :
+		": --sec= names another");
 	return TOOL_FAILED;
 }
 
@@ -258,7 +266,7 @@ static int mount_url(struct tool *t)
 	err = tool_reach(t, err);
 	if (err != TOOL_OK)
 		return err;
-	err = nfsc_takes_sys(&t->mount) ? open_session(t) :
+	err = nfsc_takes(&t->mount, &t->o->config) ? open_session(t) :
 					  complain_flavors(t);
 	if (err != TOOL_OK)
 		nfsc_unmount(&t->url, &t->o->config, &t->mount);

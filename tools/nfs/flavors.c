@@ -38,10 +38,11 @@ void nfsc_flavors_text(const struct nfsc_mount *m, char out[NFS_FLAVORS_TEXT])
 	}
 }
 
-bool nfsc_takes_sys(const struct nfsc_mount *m)
+bool nfsc_takes(const struct nfsc_mount *m, const struct nfsc_config *c)
 {
 	for (unsigned i = 0; i < m->nflavors; i++)
-		if (m->flavors[i] == RPC_AUTH_SYS ||
+		if (c->sec ? m->flavors[i] == c->sec->flavor :
+		    m->flavors[i] == RPC_AUTH_SYS ||
 		    m->flavors[i] == RPC_AUTH_NONE)
 			return true;
 	return m->nflavors == 0;

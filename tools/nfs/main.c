@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "tools/nfs/sec.h"
 #include "tools/nfs/tool.h"
 #include "lib/log.h"
 #include "lib/standard.h"
@@ -18,7 +19,7 @@
 enum kind {
 	FLAG, VERBOSE, HELP, VERS, NO_ARGUMENT,
 	ALIAS,			/* as the row before */
-	TEXT, SECONDS, TYPE, EXCLUDE,
+	TEXT, SECONDS, TYPE, EXCLUDE, SEC,
 	/* Numbers: of 32 bits, of 64, and those with a rule. */
 	NUMBER, BIG, ID, PORT, LEVELS, TIMEOUT,
 };
@@ -47,6 +48,7 @@ static const struct row {
 	RANGE("block", 'b', NUMBER, block, 512, 1u << 20, true),
 	RANGE("inline", 'i', NUMBER, config.inline_size, 1024, 65536, false),
 	ROW("no-private", 'P', FLAG, config.no_private),
+	ROW("sec", 0, SEC, config.sec),
 	RANGE("uid", 'u', ID, config.uid, 0, UINT32_MAX, false),
 	RANGE("gid", 'g', ID, config.gid, 0, UINT32_MAX, false),
 	RANGE("timeout", 't', TIMEOUT, config.timeout_ms, 1, 86400, false),
@@ -261,6 +263,19 @@ static int take_type(struct parsed *p, const char *text)
 	return TOOL_OK;
 }
 
+static int take_sec(const struct nfsc_sec **sec, const char *name)
+{
+	int err = nfsc_sec_find(name, sec);
+
+	if (err == -EOPNOTSUPP)
+		fprintf(stderr, "gannet-nfs: --sec %s: this gannet-nfs was "
+			"built without Kerberos\n", name);
+	else if (err < 0)
+		fprintf(stderr, "gannet-nfs: --sec %s: expected sys, krb5, "
+			"krb5i or krb5p\n", name);
+	return err < 0 ? TOOL_USAGE : TOOL_OK;
+}
+
 static int take_exclude(struct tool_options *o, const char *glob)
 {
 	size_t n = 0;
@@ -341,6 +356,8 @@ static int take_option(struct parsed *p, const struct row *r)
 		return take_seconds(r->name, optarg, at);
 	case EXCLUDE:
 		return take_exclude(&p->o, optarg);
+	case SEC:
+		return take_sec(at, optarg);
 	case TYPE:
 		return take_type(p, optarg);
 	case VERBOSE:

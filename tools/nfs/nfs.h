@@ -54,6 +54,8 @@ enum nfsc_kind {
 	NFS_OP_LINK,			/* of fh, as the name target in into */
 	NFS_OP_TOUCH,			/* SETATTR of both times to now */
 	NFS_NOPS,
+	/* A flavor's own: it makes its context, and gives it up. */
+	NFS_OP_PROVE = NFS_NOPS, NFS_OP_DISOWN,
 };
 
 struct nfsc_op {
@@ -97,6 +99,10 @@ struct nfsc_op {
 	void	     *session;
 	void	     *member;	/* of jobs.c */
 	void	     *call;
+	/* Its flavor's: the context and the number of the call, */
+	uint32_t      context, number;
+	unsigned      refusals;	/* of contexts, */
+	unsigned      resends;	/* and calls in vain */
 };
 
 void nfsc_entries_free(struct nfsc_entry *e);
@@ -132,7 +138,21 @@ struct nfsc_url {
  */
 int nfsc_url_parse(const char *text, struct nfsc_url *url, const char **why);
 
+struct nfsc_session;
+struct nfsc_flavor;
+struct nfsc_config;
+
+/* How a user asks to be proven: sec=. */
+struct nfsc_sec {
+	uint32_t flavor;	/* as MNT lists it */
+	/* Opens a session whose calls have it.  0 or -errno. */
+	int (*open)(const struct nfsc_url *url, const struct nfsc_config *c,
+		    struct nfsc_session **out);
+};
+
 struct nfsc_config {
+	/* NULL: AUTH_SYS, with these: */
+	const struct nfsc_sec *sec;
 	uint32_t uid, gid;
 	unsigned ngroups;
 	uint32_t groups[16];
@@ -145,14 +165,13 @@ struct nfsc_config {
 	bool	 polled;	/* RDMA: replies are taken by the session's
 				 * thread, so that session_poll() works */
 	const struct fabric *on;	/* for tests: in place of the URL's */
+	struct nfsc_flavor *flavor;	/* the session's, of sec; or NULL */
 };
 
 /* Calls are made as the user and groups of this process. */
 void nfsc_config_user(struct nfsc_config *c);
 
 /* ---- a session */
-
-struct nfsc_session;
 
 struct nfsc_session_ops {
 	/* 0, or -errno and @op is not the session's. */
@@ -306,8 +325,9 @@ const char *nfsc_mount_status_name(uint32_t status);
 const char *nfsc_flavor_name(uint32_t flavor);
 /* "krb5p:sys"; a flavor without a name is a number. */
 void nfsc_flavors_text(const struct nfsc_mount *m, char out[NFS_FLAVORS_TEXT]);
-/* True if calls with AUTH_SYS are taken, as far as the server says. */
-bool nfsc_takes_sys(const struct nfsc_mount *m);
+/* True if calls with the configuration's flavor are taken, as far as the server
+ * says. */
+bool nfsc_takes(const struct nfsc_mount *m, const struct nfsc_config *c);
 
 /* A directory that a server exports. */
 struct nfsc_export {

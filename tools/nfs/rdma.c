@@ -4,6 +4,7 @@
  *
  * READ data comes in a Write chunk, WRITE data goes in a Read chunk,
  * directories and link targets come in a Reply chunk (RFC 8267 section 4).
+ * With a flavor that wraps them, calls and replies travel whole.
  */
 #include "tools/nfs/rpc.h"
 
@@ -23,6 +24,8 @@ enum {
 	NFS_RDMA_PORT = 20049,
 	/* Bytes of a reply without a directory's entries. */
 	REPLY_EXTRA = 1024,
+	PROOF_MAX = 4096,	/* of one with a token */
+	RESENDS = 10,
 };
 
 struct session {
@@ -38,11 +41,16 @@ struct rdma_call {
 	struct gannet_rpcrdma_call call;
 	struct nfsc_op	*op;
 	uint32_t	 xid;
-	uint8_t		 msg[RPC_CALL_MAX];
-	uint8_t		 reply[];
+	size_t		 room;		/* for the call; behind it the reply */
+	uint8_t		 msg[];
 };
 
-static int take_result(struct rdma_call *call)
+static bool is_wrapped(const struct session *s)
+{
+	return s->base.config.flavor && s->base.config.flavor->wraps;
+}
+
+static int take_result(struct session *s, struct rdma_call *call)
 {
 	struct nfsc_op *op = call->op;
 	struct xdr_in x;
@@ -51,11 +59,37 @@ static int take_result(struct rdma_call *call)
 	if (call->call.status != 0)
 		return call->call.status;
 	xdr_in_init(&x, call->call.reply, call->call.reply_len);
-	err = rpc_get_op(&x, call->xid, op);
-	if (err == 0 && op->status == 0 && op->kind == NFS_OP_READ &&
-	    op->got != call->call.written[0])
-		err = -EBADMSG;
-	return err;
+	err = rpc_get_op(&x, call->xid, op, &s->base.config);
+	if (err < 0 || op->status != 0 || op->kind != NFS_OP_READ)
+		return err;
+	if (is_wrapped(s))
+		return rpc_get_data(&x, op);
+	return op->got == call->call.written[0] ? 0 : -EBADMSG;
+}
+
+/* Also once more: with the xid that it had, and another number, if the flavor
+ * has numbers.  0 or -errno. */
+static int make_rdma_call(struct session *s, struct rdma_call *call)
+{
+	struct xdr_out x;
+	int err;
+
+	xdr_out_init(&x, call->msg, call->room);
+	err = rpc_put_op(&x, call->xid, call->op, &s->base.config);
+	call->call.msg = call->msg;
+	call->call.msg_len = (uint32_t)xdr_out_len(&x);
+	if (call->call.nsources > 0)
+		call->call.source[0].position = call->call.msg_len;
+	return err < 0 ? err : gannet_rpcrdma_call(s->c, &call->call);
+}
+
+/* 0: it is under way again; or -errno, how it ended. */
+static int send_call_again(struct session *s, struct rdma_call *call)
+{
+	if (call->call.status != -ENOTCONN || call->call.sends == 0 ||
+	    call->op->resends++ == RESENDS)
+		return call->call.status;
+	return make_rdma_call(s, call);
 }
 
 static void call_done(struct gannet_rpcrdma_call *done)
@@ -64,7 +98,13 @@ static void call_done(struct gannet_rpcrdma_call *done)
 	struct nfsc_op *op = call->op;
 	struct session *s = op->session;
 
-	op->err = take_result(call);
+	if (done->once && done->status < 0) {
+		op->err = send_call_again(s, call);
+		if (op->err == 0)
+			return;
+	} else {
+		op->err = take_result(s, call);
+	}
 	free(call);
 	mutex_lock(&s->lock);
 	cds_list_add_tail(&op->link, &s->done);
@@ -72,52 +112,68 @@ static void call_done(struct gannet_rpcrdma_call *done)
 	mutex_unlock(&s->lock);
 }
 
-static void attach(struct rdma_call *call, uint32_t msg_len, uint32_t room)
+static void attach(struct session *s, struct rdma_call *call, uint32_t room)
 {
 	const struct nfsc_op *op = call->op;
 	struct gannet_rpcrdma_call *c = &call->call;
 
-	if (op->kind == NFS_OP_WRITE && op->count > 0) {
+	if (rpc_op_data(op, &s->base.config) > 0) {
 		c->nsources = 1;
-		c->source[0].position = msg_len;
 		c->source[0].mem.addr = op->data;
 		c->source[0].mem.len = op->count;
 		c->source[0].mem.region = op->kept;
-	} else if (op->kind == NFS_OP_READ && op->count > 0) {
+	} else if (op->kind == NFS_OP_READ && op->count > 0 && !is_wrapped(s)) {
 		c->nsinks = 1;
 		c->sink[0].addr = op->data;
 		c->sink[0].len = op->count;
 		c->sink[0].region = op->kept;
 	}
 	if (room > 0) {
-		c->reply_mem.addr = call->reply;
+		c->reply_mem.addr = call->msg + call->room;
 		c->reply_mem.len = room;
+	}
+}
+
+/* Bytes for a reply that may be too long for a Send. */
+static uint32_t room_for_reply(struct session *s, const struct nfsc_op *op)
+{
+	uint32_t extra = REPLY_EXTRA;
+
+	if (is_wrapped(s))
+		extra += s->base.config.flavor->extra;
+	switch (op->kind) {
+	case NFS_OP_READDIRPLUS:
+	case NFS_OP_READLINK:
+		return op->count + extra;
+	case NFS_OP_READ:
+		return is_wrapped(s) ? op->count + extra : 0;
+	case NFS_OP_PROVE:
+		return PROOF_MAX;
+	default:
+		return 0;
 	}
 }
 
 static int submit_rdma(struct nfsc_session *base, struct nfsc_op *op)
 {
 	struct session *s = container_of(base, struct session, base);
-	uint32_t room = op->kind == NFS_OP_READDIRPLUS ||
-			op->kind == NFS_OP_READLINK ?
-			op->count + REPLY_EXTRA : 0;
-	struct rdma_call *call = calloc(1, sizeof(*call) + room);
-	struct xdr_out x;
+	uint32_t reply = room_for_reply(s, op);
+	size_t room = (rpc_op_room(op, &base->config) + 7) & ~(size_t)7;
+	struct rdma_call *call = calloc(1, sizeof(*call) + room + reply);
 	int err;
 
 	if (!call)
 		return -ENOMEM;
 	call->call.size = sizeof(call->call);
-	call->op = op;
-	op->session = s;
-	call->xid = gannet_rpcrdma_xid(s->c);
-	xdr_out_init(&x, call->msg, sizeof(call->msg));
-	rpc_put_op(&x, call->xid, op, &s->base.config);
-	call->call.msg = call->msg;
-	call->call.msg_len = (uint32_t)xdr_out_len(&x);
+	call->call.once = base->config.flavor != NULL;
 	call->call.done = call_done;
-	attach(call, call->call.msg_len, room);
-	err = x.bad ? -ENAMETOOLONG : gannet_rpcrdma_call(s->c, &call->call);
+	call->room = room;
+	call->op = op;
+	call->xid = gannet_rpcrdma_xid(s->c);
+	op->session = s;
+	op->resends = 0;
+	attach(s, call, reply);
+	err = make_rdma_call(s, call);
 	if (err < 0)
 		free(call);
 	else if (s->base.config.polled)
@@ -192,11 +248,13 @@ static void *keep_rdma(struct nfsc_session *base, void *mem, size_t len,
 {
 	struct session *s = container_of(base, struct session, base);
 	struct gannet_rpcrdma_region *region;
-	int err = gannet_rpcrdma_register(s->c, mem, len,
-					  kind == NFS_OP_READ ?
-					  GANNET_RPCRDMA_SINK :
-					  GANNET_RPCRDMA_SOURCE, &region);
+	int err;
 
+	if (is_wrapped(s))
+		return NULL;
+	err = gannet_rpcrdma_register(s->c, mem, len, kind == NFS_OP_READ ?
+				      GANNET_RPCRDMA_SINK :
+				      GANNET_RPCRDMA_SOURCE, &region);
 	/* Each call registers its own then. */
 	return err == 0 ? region : NULL;
 }

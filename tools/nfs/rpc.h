@@ -26,9 +26,42 @@ void rpc_put_call(struct xdr_out *x, uint32_t xid,
  */
 int rpc_get_reply(struct xdr_in *x, uint32_t xid);
 
-/* A call of NFS, without the data of a WRITE. */
-void rpc_put_op(struct xdr_out *x, uint32_t xid, const struct nfsc_op *op,
-		const struct nfsc_config *c);
+/*
+ * A flavor of credentials other than AUTH_SYS (config.flavor).  Any thread.
+ */
+struct nfsc_flavor {
+	bool	 wraps;		/* arguments and results: then no chunk and no
+				 * later bytes have data */
+	uint32_t extra;		/* bytes of it in a call, but the token of
+				 * PROVE, or in a reply, at most */
+	/*
+	 * All of a call, with the data of a WRITE only if it wraps.  0;
+	 * -EKEYREVOKED, there is no context; or another -errno.
+	 */
+	int (*put)(struct nfsc_flavor *f, struct xdr_out *x, uint32_t xid,
+		   struct nfsc_op *op);
+	/* Checks a reply, and makes @x its results, which may be decrypted
+	 * where they are.  0; -EKEYREVOKED, the server has refused the context;
+	 * or as of rpc_get_reply(). */
+	int (*get)(struct nfsc_flavor *f, struct xdr_in *x, uint32_t xid,
+		   struct nfsc_op *op);
+};
+
+/* Bytes of a call of NFS, at most. */
+size_t rpc_op_room(const struct nfsc_op *op, const struct nfsc_config *c);
+/* Bytes of data of a WRITE that go behind the call. */
+static inline uint32_t rpc_op_data(const struct nfsc_op *op,
+				   const struct nfsc_config *c)
+{
+	return op->kind == NFS_OP_WRITE && !(c->flavor && c->flavor->wraps) ?
+	       op->count : 0;
+}
+/* A call of NFS, without that data.  0 or -errno. */
+int rpc_put_op(struct xdr_out *x, uint32_t xid, struct nfsc_op *op,
+	       const struct nfsc_config *c);
 /* Its reply, into @op; the data of a READ stays in @x.  0, as above, or as of
  * nfsc_get_results(). */
-int rpc_get_op(struct xdr_in *x, uint32_t xid, struct nfsc_op *op);
+int rpc_get_op(struct xdr_in *x, uint32_t xid, struct nfsc_op *op,
+	       const struct nfsc_config *c);
+/* That data, into op->data.  0 or -EBADMSG. */
+int rpc_get_data(struct xdr_in *x, struct nfsc_op *op);

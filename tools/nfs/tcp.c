@@ -37,7 +37,8 @@ struct session {
 struct tcp_call {
 	struct wire_out	out;
 	uint32_t	xid;
-	uint8_t		msg[RPC_CALL_MAX];
+	size_t		room;
+	uint8_t		msg[];
 };
 
 /* ---- operations */
@@ -48,18 +49,6 @@ static void finish_op(struct session *s, struct nfsc_op *op, int err)
 	op->call = NULL;
 	op->err = err;
 	cds_list_add_tail(&op->link, &s->done);
-}
-
-/* The data of a READ, which follows its results. */
-static int take_data(struct xdr_in *x, struct nfsc_op *op)
-{
-	struct xdr_view v = xdr_get_fixed(x, op->got);
-
-	if (!xdr_ok(x))
-		return -EBADMSG;
-	if (v.len > 0)
-		memcpy(op->data, v.data, v.len);
-	return 0;
 }
 
 static struct nfsc_op *find_sent(struct session *s, uint32_t xid)
@@ -91,9 +80,9 @@ static int take_reply(struct session *s, struct xdr_in *x)
 	call = op->call;
 	if (!wire_sent(&call->out))
 		return -EBADMSG;
-	err = rpc_get_op(x, xid, op);
+	err = rpc_get_op(x, xid, op, &s->base.config);
 	if (err == 0 && op->status == 0 && op->kind == NFS_OP_READ)
-		err = take_data(x, op);
+		err = rpc_get_data(x, op);
 	s->failures = 0;
 	cds_list_del(&op->link);
 	finish_op(s, op, err);
@@ -146,6 +135,23 @@ static int redial(struct session *s)
 	return err;
 }
 
+/* Each time with another number, if the flavor has numbers (RFC 2203 section
+ * 5.3.3.1).  0 or -errno. */
+static int make_tcp_call(struct session *s, struct nfsc_op *op)
+{
+	struct tcp_call *call = op->call;
+	struct xdr_out x;
+	int err;
+
+	xdr_out_init(&x, call->msg, call->room);
+	err = rpc_put_op(&x, call->xid, op, &s->base.config);
+	call->out.head = call->msg;
+	call->out.head_len = (uint32_t)xdr_out_len(&x);
+	call->out.data_len = rpc_op_data(op, &s->base.config);
+	call->out.data = op->data;
+	return err;
+}
+
 static void fly(struct session *s, struct nfsc_op *op)
 {
 	struct tcp_call *call = op->call;
@@ -158,38 +164,35 @@ static void fly(struct session *s, struct nfsc_op *op)
 static void send_again(struct session *s, int err)
 {
 	struct nfsc_op *op, *next;
+	int made;
 
 	cds_list_for_each_entry_safe(op, next, &s->again, link) {
 		cds_list_del(&op->link);
-		if (err == 0)
+		made = err < 0 ? err : make_tcp_call(s, op);
+		if (made == 0)
 			fly(s, op);
 		else
-			finish_op(s, op, err);
+			finish_op(s, op, made);
 	}
 }
 
 static int submit_tcp(struct nfsc_session *base, struct nfsc_op *op)
 {
 	struct session *s = container_of(base, struct session, base);
-	struct tcp_call *call = calloc(1, sizeof(*call));
-	struct xdr_out x;
+	size_t room = rpc_op_room(op, &base->config);
+	struct tcp_call *call = calloc(1, sizeof(*call) + room);
+	int err;
 
 	if (!call)
 		return -ENOMEM;
 	call->xid = s->xid++;
-	xdr_out_init(&x, call->msg, sizeof(call->msg));
-	rpc_put_op(&x, call->xid, op, &s->base.config);
-	if (x.bad) {
-		free(call);
-		return -ENAMETOOLONG;
-	}
-	call->out.head = call->msg;
-	call->out.head_len = (uint32_t)xdr_out_len(&x);
-	if (op->kind == NFS_OP_WRITE) {
-		call->out.data = op->data;
-		call->out.data_len = op->count;
-	}
+	call->room = room;
 	op->call = call;
+	err = make_tcp_call(s, op);
+	if (err < 0) {
+		free(call);
+		return err;
+	}
 	op->err = 0;
 	if (s->broken || !s->wire)
 		cds_list_add_tail(&op->link, &s->again);

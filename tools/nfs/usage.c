@@ -72,6 +72,8 @@ const char tool_usage[] =
 "  -b, --block N        bytes of each (as the server allows, at most 1 MiB)\n"
 "  -i, --inline N       longest RDMA message without chunks (4096)\n"
 "  -P, --no-private     RDMA: as a client before RFC 8797, which offers 1 KiB\n"
+"      --sec FLAVOR     sys, or with the ticket of kinit krb5, krb5i (nobody\n"
+"                       can change it) or krb5p (nor read it)\n"
 "  -u, --uid N          act as this user (your own)\n"
 "  -g, --gid N          act as this group (your own)\n"
 "  -t, --timeout SECS   wait this long for a reply (60) before reconnecting,\n"

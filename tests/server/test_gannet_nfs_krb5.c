@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* ./gannet-nfs with tickets, against ./gannetd with a keytab. */
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "lib/util.h"
+#include "tests/krb5/kdc.h"
+#include "tests/server/cut_relay.h"
+#include "tests/server/tool_run.h"
+#include "tests/unit/runner.h"
+
+TEST_CASE(.timeout = 120);
+
+static const char *const secs[] = { "krb5", "krb5i", "krb5p" };
+static struct kdc kdc;
+
+/* The ticket is for a name. */
+static void name_host(void)
+{
+	char *at = strstr(base, "127.0.0.1");
+
+	ck_assert_ptr_nonnull(at);
+	memcpy(at, "localhost", 9);
+}
+
+/* Has a cache with a ticket of @user, or with none. */
+static void login(const char *user)
+{
+	struct kdc_client client;
+	char cache[80];
+
+	snprintf(cache, sizeof(cache), "FILE:%s/cache%u", kdc.dir, kdc.ncaches);
+	if (user) {
+		kdc_client_open(&client, &kdc, user, "nfs@localhost");
+		kdc_client_close(&client);
+	}
+	setenv("KRB5CCNAME", cache, 1);
+	setenv("KRB5_CLIENT_KTNAME", "FILE:/nonexistent", 1);
+}
+
+static void start_krb5(int way, const char *sec)
+{
+	char opts[80], settings[400], cwd[160];
+
+	kdc_start(&kdc, "aes256-cts-hmac-sha1-96");
+	ck_assert_ptr_nonnull(getcwd(cwd, sizeof(cwd)));
+	snprintf(settings, sizeof(settings), "[exports]\n"
+		 "backend-dir = %s/modules/krb5\n[server]\n"
+		 "krb5-keytab = %s/server.keytab\n", cwd, kdc.dir);
+	snprintf(opts, sizeof(opts), "rw,insecure,no_root_squash,sec=%s", sec);
+	start_both(way, opts, settings);
+	name_host();
+	login("host/localhost");
+}
+
+static void stop_krb5(void)
+{
+	stop();
+	kdc_stop(&kdc);
+}
+
+/* Each flavor over each transport. */
+TEST_LOOP(each_flavor_moves_files, 0, WAYS * ARRAY_SIZE(secs))
+{
+	static const size_t sizes[] = { 0, 1, 4097, 1048576, 5000003 };
+	const char *sec = secs[_i / WAYS], *from, *back;
+
+	start_krb5(_i % WAYS, sec);
+	from = path(d.dir, "from");
+	back = path(d.dir, "back");
+	for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
+		make_file(from, sizes[i]);
+		ck_assert_msg(TOOL("put", "--sec", sec, from, url("f")) == 0,
+			      "%s", err);
+		same(from, path(export, "f"));
+		ck_assert_msg(TOOL("get", "--sec", sec, url("f"), back) == 0,
+			      "%s", err);
+		same(from, back);
+		ck_assert_str_eq(err, "");
+	}
+	ck_assert_int_eq(TOOL("mkdir", "--sec", sec, url("dir")), 0);
+	ck_assert_msg(TOOL("ls", "--sec", sec, url("")) == 0, "%s", err);
+	ck_assert_str_eq(out, "dir\nf\n");
+	ck_assert_int_eq(TOOL("cat", "--sec", sec, url("f")), 0);
+	same(from, outfile);
+	ck_assert_msg(TOOL("cp", "-r", "--sec", sec, "--checksum", from,
+			   url("copy")) == 0, "%s", err);
+	same(from, path(export, "copy"));
+	ck_assert_int_eq(TOOL("ls", url("")), 1);
+	ck_assert_ptr_nonnull(strstr(err, "and calls from here have sec=sys"));
+	stop_krb5();
+}
+
+TEST(a_file_belongs_to_the_user_of_the_ticket)
+{
+	struct stat st;
+
+	start_krb5(WAY_TCP, "krb5p");
+	ck_assert_int_eq(chmod(export, 0777), 0);
+	login("alice");
+	ck_assert_int_eq(TOOL("touch", "--sec=krb5p", "-u", "0", url("f")), 0);
+	ck_assert_int_eq(stat(path(export, "f"), &st), 0);
+	ck_assert_uint_eq(st.st_uid, 1);
+	stop_krb5();
+}
+
+static void fails(const char *host, const char *why)
+{
+	char other[512];
+
+	snprintf(other, sizeof(other), "tcp://%s:%u%s?mountport=%u", host,
+		 d.tcp_port, export, d.tcp_port);
+	ck_assert_int_eq(TOOL("ls", "--sec=krb5p", other), 1);
+	ck_assert_msg(strstr(err, why) != NULL, "%s", err);
+}
+
+TEST(without_a_context_the_cause_is_named)
+{
+	start_krb5(WAY_TCP, "krb5p");
+	fails("127.0.0.1", "Kerberos: ");
+	login(NULL);
+	fails("localhost", "there is no ticket: run kinit");
+	login("alice");
+	kdc_new_key(&kdc);
+	ck_assert_int_eq(TOOL("ls", "--sec=krb5", url("")), 1);
+	ck_assert_ptr_nonnull(strstr(err, "takes only sec=krb5p for"));
+	ck_assert_int_eq(TOOL("ls", "--sec=krb6", url("")), 2);
+	stop_krb5();
+}
+
+TEST(doctor_tries_the_ticket)
+{
+	start_krb5(WAY_TCP, "krb5p");
+	ck_assert_msg(TOOL("doctor", "--sec=krb5p", url("")) == 0, "%s", out);
+	ck_assert_ptr_nonnull(strstr(out, "localhost proves itself"));
+	login(NULL);
+	ck_assert_int_eq(TOOL("doctor", "--sec=krb5p", url("")), 1);
+	ck_assert_ptr_nonnull(strstr(out, "there is no ticket: run kinit"));
+	ck_assert_int_eq(TOOL("doctor", "--sec=krb5i", url("")), 1);
+	ck_assert_ptr_nonnull(strstr(out, "--sec=krb5p"));
+	stop_krb5();
+}
+
+/* ---- a server that is started again */
+
+struct feed {
+	struct relay relay;
+	const char  *fifo, *to;
+	int	     way;
+	size_t	     half;
+	const char  *sec;
+	int	     code;
+};
+
+static bool arrived(const struct feed *f)
+{
+	struct stat st;
+
+	return stat(f->to, &st) == 0 && st.st_size > 0;
+}
+
+static void restart(struct feed *f)
+{
+	char line[256];
+
+	daemon_end(&d, SIGKILL);
+	snprintf(line, sizeof(line), "%s 127.0.0.1(rw,insecure,"
+		 "no_root_squash,sec=krb5:krb5i:krb5p)", export);
+	ck_assert(daemon_start(&d, (const char *const[]){
+		"--rdma", "iwarp", "--export", line, NULL }));
+	f->relay.to = f->way == WAY_TCP ? d.tcp_port : d.rdma_port;
+}
+
+/* On the test's own thread: a daemon ends with the thread that started it. */
+static void feed(struct feed *f)
+{
+	int fd = open(f->fifo, O_WRONLY | O_CLOEXEC);
+	int from = open(path(d.dir, "from"), O_RDONLY | O_CLOEXEC);
+	char buf[65536];
+	size_t done = 0;
+	ssize_t n;
+
+	while ((n = read(from, buf, sizeof(buf))) > 0) {
+		if (done <= f->half && done + (size_t)n > f->half) {
+			EVENTUALLY(arrived(f));
+			restart(f);
+		}
+		ck_assert_int_eq(write(fd, buf, (size_t)n), n);
+		done += (size_t)n;
+	}
+	close(from);
+	close(fd);
+}
+
+static void *put_fifo(void *arg)
+{
+	struct feed *f = arg;
+
+	f->code = tool((const char *const[]){ "put", "-b", "262144", "--sec",
+			f->sec, "-", url("f"), NULL }, f->fifo);
+	return NULL;
+}
+
+TEST_LOOP(a_copy_goes_on_when_the_server_was_restarted, 0,
+	  WAYS * ARRAY_SIZE(secs))
+{
+	struct feed f = { .way = _i % WAYS, .half = 4 << 20,
+			  .sec = secs[_i / WAYS] };
+	pthread_t thread;
+
+	start_krb5(f.way, "krb5:krb5i:krb5p");
+	make_file(path(d.dir, "from"), 6000001);
+	f.fifo = path(d.dir, "fifo");
+	f.to = path(export, "f");
+	ck_assert_int_eq(mkfifo(f.fifo, 0600), 0);
+	relay_start(&f.relay, f.way);
+	name_host();
+	pthread_create(&thread, NULL, put_fifo, &f);
+	feed(&f);
+	pthread_join(thread, NULL);
+	ck_assert_msg(f.code == 0, "%s", err);
+	relay_stop(&f.relay);
+	same(path(d.dir, "from"), f.to);
+	stop_krb5();
+}
+
+TEST_LOOP(copies_survive_cut_connections, 0, WAYS * ARRAY_SIZE(secs))
+{
+	struct relay r = { .cut_after = 3000000, .cuts = 4 };
+	const char *from, *back, *sec = secs[_i / WAYS];
+
+	start_krb5(_i % WAYS, sec);
+	from = path(d.dir, "from");
+	back = path(d.dir, "back");
+	make_file(from, 20000001);
+	relay_start(&r, _i % WAYS);
+	name_host();
+	ck_assert_msg(TOOL("put", "--sec", sec, from, url("x")) == 0, "%s",
+		      err);
+	ck_assert_uint_eq(atomic_load(&r.connections), 5);
+	same(from, path(export, "x"));
+	atomic_store(&r.connections, 0);
+	ck_assert_msg(TOOL("get", "--sec", sec, url("x"), back) == 0, "%s",
+		      err);
+	same(from, back);
+	relay_stop(&r);
+	stop_krb5();
+}

@@ -10,7 +10,6 @@
 #include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <getopt.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -205,95 +204,32 @@ out:
 
 /* ---- usage */
 
-static const struct number {
-	const char *name;
-	const char *argument;
-	const char *help;
-	bool	    is_size;	/* K, M and G may follow */
-} numbers[] = {
-	{ "snaplen", "N", "keep N bytes of each message", false },
-	{ "count", "N", "end after N messages", false },
-	{ "duration", "S", "end after S seconds", false },
-	{ "size", "BYTES", "end before the file is longer: 100M", true },
+static const struct stream_command capture_command = {
+	.name = "capture",
+	.does = "Writes calls and replies into FILE, as pcapng",
+	.has_file = true,
+	.options = {
+		{ "write", "FILE", "where to; -: standard output",
+		  STREAM_FILE },
+		{ "client", "ADDRESS", "of this client, or network, only",
+		  STREAM_TEXT },
+		{ "export", "PATH", "of this export only", STREAM_TEXT },
+		{ "proc", "NAME,...", "calls of these procedures only",
+		  STREAM_TEXT },
+		{ "snaplen", "N", "keep N bytes of each message",
+		  STREAM_NUMBER },
+		{ "count", "N", "end after N messages", STREAM_NUMBER },
+		{ "duration", "S", "end after S seconds", STREAM_NUMBER },
+		{ "size", "BYTES", "end before the file is longer: 100M",
+		  STREAM_SIZE },
+	},
 };
-
-static const struct option capture_options[] = {
-	{ "snaplen", required_argument, NULL, 0 },
-	{ "count", required_argument, NULL, 1 },
-	{ "duration", required_argument, NULL, 2 },
-	{ "size", required_argument, NULL, 3 },
-	{ "client", required_argument, NULL, 'c' },
-	{ "export", required_argument, NULL, 'e' },
-	{ "proc", required_argument, NULL, 'p' },
-	{ "write", required_argument, NULL, 'w' },
-	{ "help", no_argument, NULL, 'h' },
-	{ NULL, 0, NULL, 0 },
-};
-
-static int capture_help(void)
-{
-	printf("Usage: gannetctl capture -w FILE [OPTION]...\n"
-	       "Writes calls and replies into FILE, as pcapng, until "
-	       "Ctrl-C.\n\n"
-	       "  -w, --write FILE    where to; -: standard output\n"
-	       "  --client ADDRESS    of this client, or network, only\n"
-	       "  --export PATH       of this export only\n"
-	       "  --proc NAME,...     calls of these procedures only\n");
-	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
-		printf("  --%-8s %-8s %s\n", numbers[i].name,
-		       numbers[i].argument, numbers[i].help);
-	return EXIT_SUCCESS;
-}
-
-/* Reads the arguments; -1, or the exit status of a program that is done. */
-static int capture_arguments(json_t *options, const char **file, int argc,
-			  char **argv)
-{
-	int c, i;
-
-	optind = 0;
-	while ((c = getopt_long(argc, argv, "w:h", capture_options, &i)) !=
-	       -1) {
-		switch (c) {
-		case 'w':
-			*file = optarg;
-			break;
-		case 'h':
-			return capture_help();
-		case 'c':
-		case 'e':
-		case 'p':
-			if (json_object_set_new(options,
-						capture_options[i].name,
-						json_string(optarg)) == 0)
-				break;
-			complain("--%s %s: expected text in UTF-8",
-				 capture_options[i].name, optarg);
-			return USAGE;
-		case '?':
-			complain("see gannetctl capture --help");
-			return USAGE;
-		default:
-			if (ctl_number(options, numbers[c].name, optarg,
-				       numbers[c].is_size))
-				break;
-			complain("--%s %s: expected a number from 1 on",
-				 numbers[c].name, optarg);
-			return USAGE;
-		}
-	}
-	if (*file && optind == argc)
-		return -1;
-	complain("capture: expected -w FILE and options, see gannetctl "
-		 "capture --help");
-	return USAGE;
-}
 
 int ctl_capture(const struct ctl *ctl, int argc, char **argv)
 {
-	struct capturing c = { .name = NULL };
-	json_t *options = json_object();
-	int status = capture_arguments(options, &c.name, argc, argv);
+	struct stream_args a = { .options = json_object() };
+	int status = ctl_stream_arguments(&capture_command, argc, argv, &a);
+	struct capturing c = { .name = a.file };
 
 	if (status < 0 && !strcmp(c.name, "-") && isatty(STDOUT_FILENO)) {
 		complain("standard output is a terminal: see "
@@ -302,10 +238,10 @@ int ctl_capture(const struct ctl *ctl, int argc, char **argv)
 	}
 	if (status < 0) {
 		c.fd = ctl_connect(ctl, CTL_PATIENCE);
-		status = c.fd < 0 ? EXIT_FAILURE : run_capturing(&c, options);
+		status = c.fd < 0 ? EXIT_FAILURE : run_capturing(&c, a.options);
 		if (c.fd >= 0)
 			close(c.fd);
 	}
-	json_decref(options);
+	json_decref(a.options);
 	return status;
 }

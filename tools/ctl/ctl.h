@@ -85,10 +85,38 @@ int ctl_locks(const struct ctl *c, int n, char **words);
 /* Asks for the stream @command with @options; the server ends it when a signal
  * comes, or this end of @fd is shut.  False: after a message. */
 bool ctl_stream_begin(int fd, const char *command, json_t *options);
-/* Sets the option @name to the number in @text, from 1 to 2^32 - 1; K, M or G
- * can follow if @is_size.  False: it is not a number. */
-bool ctl_number(json_t *options, const char *name, const char *text,
-		bool is_size);
+enum { STREAM_OPTIONS = 8 };
+
+/* An option of a stream, which goes to the server if it isn't of this side. */
+struct stream_option {
+	const char *name;
+	const char *argument;	/* NULL: it has none */
+	const char *help;	/* NULL: not shown */
+	enum {
+		STREAM_TEXT, STREAM_NUMBER,
+		STREAM_SIZE,	/* K, M and G may follow */
+		STREAM_MS,	/* sent as us */
+		STREAM_FILE, STREAM_JSON,	/* ours */
+	} kind;
+};
+
+struct stream_command {
+	const char *name;
+	const char *does;	/* a sentence without its end */
+	bool	    has_file;	/* its first option, which it must have */
+	struct stream_option options[STREAM_OPTIONS + 1];
+};
+
+struct stream_args {
+	json_t	   *options;	/* for the server */
+	const char *file;
+	bool	    json;
+};
+
+/* Reads the arguments of @c into @a, whose options is an object.  -1, or the
+ * exit status of a program that is done. */
+int ctl_stream_arguments(const struct stream_command *c, int argc, char **argv,
+			 struct stream_args *a);
 
 /* capture.c */
 int ctl_capture(const struct ctl *c, int argc, char **argv);

@@ -3,9 +3,11 @@
 #include "tools/ctl/ctl.h"
 
 #include <errno.h>
+#include <getopt.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -110,8 +112,9 @@ bool ctl_stream_begin(int fd, const char *command, json_t *options)
 	return true;
 }
 
-bool ctl_number(json_t *options, const char *name, const char *text,
-		bool is_size)
+/* ---- arguments */
+
+static bool stream_number(json_t *options, const char *name, bool is_size)
 {
 	static const char units[] = "KMG";
 	unsigned long long n;
@@ -119,8 +122,8 @@ bool ctl_number(json_t *options, const char *name, const char *text,
 	char *end;
 
 	errno = 0;
-	n = strtoull(text, &end, 10);
-	if (*text < '0' || *text > '9' || errno || n > UINT32_MAX || n == 0)
+	n = strtoull(optarg, &end, 10);
+	if (*optarg < '0' || *optarg > '9' || errno || n > UINT32_MAX || n == 0)
 		return false;
 	if (is_size && *end && (unit = strchr(units, *end))) {
 		n <<= 10 * (unit - units + 1);
@@ -128,4 +131,93 @@ bool ctl_number(json_t *options, const char *name, const char *text,
 	}
 	return !*end && json_object_set_new(options, name,
 					    json_integer((json_int_t)n)) == 0;
+}
+
+/* Milliseconds, as us. */
+static bool set_ms(json_t *options, const char *name)
+{
+	char *end;
+	double ms = strtod(optarg, &end);
+
+	return *optarg >= '0' && *optarg <= '9' && !*end && ms <= 4e6 &&
+	       json_object_set_new(options, name,
+			json_integer((json_int_t)(ms * 1000 + 0.5))) == 0;
+}
+
+static bool set_option(const struct stream_option *o, struct stream_args *a)
+{
+	switch (o->kind) {
+	case STREAM_FILE:
+		a->file = optarg;
+		return true;
+	case STREAM_JSON:
+		a->json = true;
+		return true;
+	case STREAM_TEXT:
+		return json_object_set_new(a->options, o->name,
+					   json_string(optarg)) == 0;
+	case STREAM_MS:
+		return set_ms(a->options, o->name);
+	default:
+		return stream_number(a->options, o->name,
+				     o->kind == STREAM_SIZE);
+	}
+}
+
+static int stream_help(const struct stream_command *c)
+{
+	const struct stream_option *o;
+	char left[32];
+
+	printf("Usage: gannetctl %s %s[OPTION]...\n%s, until Ctrl-C.\n\n",
+	       c->name, c->has_file ? "-w FILE " : "", c->does);
+	for (o = c->options; o->name; o++) {
+		snprintf(left, sizeof(left), "%s--%s %s",
+			 o->kind == STREAM_FILE ? "-w, " : "", o->name,
+			 o->argument ? : "");
+		if (o->help)
+			printf("  %-18s  %s\n", left, o->help);
+	}
+	return EXIT_SUCCESS;
+}
+
+/* getopt's value of the first option. */
+#define FIRST	256
+
+int ctl_stream_arguments(const struct stream_command *c, int argc, char **argv,
+			 struct stream_args *a)
+{
+	static const char *const expected[] = {
+		[STREAM_TEXT] = "text in UTF-8", [STREAM_MS] = "milliseconds",
+		[STREAM_NUMBER] = "a number from 1 on",
+		[STREAM_SIZE] = "a number from 1 on",
+	};
+	struct option longs[STREAM_OPTIONS + 2] = { 0 };
+	const struct stream_option *o = c->options;
+	int n = 0, val;
+
+	for (; o[n].name; n++)
+		longs[n] = (struct option){ o[n].name, o[n].argument != NULL,
+					    NULL, FIRST + n };
+	longs[n] = (struct option){ "help", no_argument, NULL, 'h' };
+	optind = 0;
+	while ((val = getopt_long(argc, argv, c->has_file ? "w:h" : "h", longs,
+				  NULL)) != -1) {
+		/* The file is the first option. */
+		n = val == 'w' ? 0 : val - FIRST;
+		if (val == 'h')
+			return stream_help(c);
+		if (val != '?' && set_option(&o[n], a))
+			continue;
+		if (val != '?')
+			complain("--%s %s: expected %s", o[n].name, optarg,
+				 expected[o[n].kind]);
+		complain("see gannetctl %s --help", c->name);
+		return USAGE;
+	}
+	if (optind == argc && (a->file || !c->has_file))
+		return -1;
+	complain("%s: expected %soptions, see gannetctl %s --help", c->name,
+		 c->has_file ? "-w FILE and " : "", c->name);
+	return USAGE;
 }

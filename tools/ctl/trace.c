@@ -8,7 +8,6 @@
 #include "tools/ctl/ctl.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -123,101 +122,37 @@ static int print_lines(struct tracing *t, int fd)
 
 /* ---- usage */
 
-static const struct option trace_options[] = {
-	{ "count", required_argument, NULL, 'n' },
-	{ "duration", required_argument, NULL, 'd' },
-	{ "client", required_argument, NULL, 'c' },
-	{ "export", required_argument, NULL, 'e' },
-	{ "proc", required_argument, NULL, 'p' },
-	{ "slower", required_argument, NULL, 's' },
-	{ "json", no_argument, NULL, 'j' },
-	{ "help", no_argument, NULL, 'h' },
-	{ NULL, 0, NULL, 0 },
+static const struct stream_command trace_command = {
+	.name = "trace",
+	.does = "Prints a line for each call that ends, with where its time "
+		"went",
+	.options = {
+		{ "client", "ADDRESS", "of this client, or network, only",
+		  STREAM_TEXT },
+		{ "export", "PATH", "of this export only", STREAM_TEXT },
+		{ "proc", "NAME,...", "of these procedures only", STREAM_TEXT },
+		{ "slower", "MS", "that took so many milliseconds: 2.5",
+		  STREAM_MS },
+		{ "count", "N", "end after N calls", STREAM_NUMBER },
+		{ "duration", "S", "end after S seconds", STREAM_NUMBER },
+		{ "json", NULL, NULL, STREAM_JSON },
+	},
 };
-
-static int trace_help(void)
-{
-	printf("Usage: gannetctl trace [OPTION]...\n"
-	       "Prints a line for each call that ends, with where its time "
-	       "went, until Ctrl-C.\n\n"
-	       "  --client ADDRESS    of this client, or network, only\n"
-	       "  --export PATH       of this export only\n"
-	       "  --proc NAME,...     of these procedures only\n"
-	       "  --slower MS         that took so many milliseconds: 2.5\n"
-	       "  --count N           end after N calls\n"
-	       "  --duration S        end after S seconds\n");
-	return EXIT_SUCCESS;
-}
-
-/* Milliseconds, as us. */
-static bool set_slower(json_t *options, const char *text)
-{
-	char *end;
-	double ms = strtod(text, &end);
-
-	return *text >= '0' && *text <= '9' && !*end && ms <= 4e6 &&
-	       json_object_set_new(options, "slower",
-			json_integer((json_int_t)(ms * 1000 + 0.5))) == 0;
-}
-
-static bool set_option(json_t *options, const struct option *o)
-{
-	switch (o->val) {
-	case 'n':
-	case 'd':
-		return ctl_number(options, o->name, optarg, false);
-	case 's':
-		return set_slower(options, optarg);
-	default:
-		return json_object_set_new(options, o->name,
-					   json_string(optarg)) == 0;
-	}
-}
-
-/* Reads the arguments; -1, or the exit status of a program that is done. */
-static int trace_arguments(json_t *options, struct tracing *t, int argc,
-			   char **argv)
-{
-	int c, i;
-
-	optind = 0;
-	while ((c = getopt_long(argc, argv, "h", trace_options, &i)) != -1) {
-		if (c == 'h')
-			return trace_help();
-		if (c == 'j')
-			t->json = true;
-		else if (c == '?' || !set_option(options, &trace_options[i])) {
-			if (c != '?')
-				complain("--%s %s: expected %s",
-					 trace_options[i].name, optarg,
-					 c == 's' ? "milliseconds" :
-					 c == 'n' || c == 'd' ?
-					 "a number from 1 on" :
-					 "text in UTF-8");
-			complain("see gannetctl trace --help");
-			return USAGE;
-		}
-	}
-	if (optind == argc)
-		return -1;
-	complain("trace: expected options, see gannetctl trace --help");
-	return USAGE;
-}
 
 int ctl_trace(const struct ctl *ctl, int argc, char **argv)
 {
-	struct tracing t = { .json = ctl->json };
-	json_t *options = json_object();
-	int status = trace_arguments(options, &t, argc, argv), fd;
+	struct stream_args a = { .options = json_object(), .json = ctl->json };
+	int status = ctl_stream_arguments(&trace_command, argc, argv, &a), fd;
+	struct tracing t = { .json = a.json };
 
 	if (status < 0) {
 		fd = ctl_connect(ctl, CTL_PATIENCE);
 		status = EXIT_FAILURE;
-		if (fd >= 0 && ctl_stream_begin(fd, "trace", options))
+		if (fd >= 0 && ctl_stream_begin(fd, "trace", a.options))
 			status = print_lines(&t, fd);
 		else if (fd >= 0)
 			close(fd);
 	}
-	json_decref(options);
+	json_decref(a.options);
 	return status;
 }

@@ -154,6 +154,22 @@ static int empty_or_make(struct tool *t, const struct tool_object *at,
 	return empty_file(t, at);
 }
 
+/* What is on the server can be of both, before and after. */
+static int check_unchanged(int fd, const char *from, const struct stat *was)
+{
+	struct stat is;
+
+	if (!S_ISREG(was->st_mode) ||
+	    (fstat(fd, &is) == 0 && is.st_size == was->st_size &&
+	     is.st_mtim.tv_sec == was->st_mtim.tv_sec &&
+	     is.st_mtim.tv_nsec == was->st_mtim.tv_nsec))
+		return TOOL_OK;
+	fputs("gannet-nfs: ", stderr);
+	tool_put_name(stderr, from);
+	fprintf(stderr, ": %s\n", cp_changed);
+	return TOOL_FAILED;
+}
+
 static int put_file(struct tool *t, int fd, const char *from)
 {
 	struct copy_end end = { .fd = fd, .name = from };
@@ -185,7 +201,7 @@ static int put_file(struct tool *t, int fd, const char *from)
 		tool_put_name(stderr, at.name);
 		fputs(" is not complete on the server\n", stderr);
 	}
-	return err;
+	return err == TOOL_OK ? check_unchanged(fd, from, &st) : err;
 }
 
 int tool_put(const char *from, const char *url, const struct tool_options *o)

@@ -154,7 +154,7 @@ static int empty_or_make(struct tool *t, const struct tool_object *at,
 	return empty_file(t, at);
 }
 
-/* What is on the server can be of both, before and after. */
+/* The copy can be of both states of the file, before and after a change. */
 static int check_unchanged(int fd, const char *from, const struct stat *was)
 {
 	struct stat is;

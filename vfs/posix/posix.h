@@ -64,8 +64,11 @@ struct posix_cache {
 	struct cds_lfht	*hash;
 	long		 max_fds;
 	uint32_t	 idle_ms;
-	_Atomic long	 nfds;		/* of all nodes, cached or not */
 	_Atomic uint32_t tick;		/* a quarter of the idle time */
+	/* Every call reads the fields above, and each new file changes those
+	 * below: in other cache lines. */
+	char		 apart[64];
+	_Atomic long	 nfds;		/* of all nodes, cached or not */
 	struct crew_job	 sweep;
 	pthread_mutex_t	 lock;
 	/* Under the lock: */

@@ -66,9 +66,10 @@ die_now()
 }
 
 url() { echo "tcp://127.0.0.1:${port[$1]}/$2?mountport=${port[$1]}"; }
-put() { ./gannet-nfs put -q "$2" "$(url "$1" "$3")"; }
+# A server that hangs is a check that fails.
+put() { timeout 60 ./gannet-nfs put -q "$2" "$(url "$1" "$3")"; }
 # same NAME FILE PATH
-same() { ./gannet-nfs cat -q "$(url "$1" "$3")" | cmp -s - "$2"; }
+same() { timeout 60 ./gannet-nfs cat -q "$(url "$1" "$3")" | cmp -s - "$2"; }
 
 # write_until_dead NAME PREFIX: one file after another; notes those that the
 # server has acknowledged, and which were so durable.
@@ -76,7 +77,7 @@ write_until_dead()
 {
 	local i
 	for ((i = 0; i < 10000; i++)); do
-		./gannet-nfs put -q -t 2 -r 1 "$tmp/data" \
+		timeout 60 ./gannet-nfs put -q -t 2 -r 1 "$tmp/data" \
 			"$(url "$1" "$2$i")" > /dev/null 2>&1 || return 0
 		echo "$2$i" >> "$tmp/promised.$2"
 	done
@@ -96,7 +97,8 @@ launch a
 launch b
 check 'a server starts' started a
 check 'so does a second one' started b
-check 'each sees what the other did' tests/ceph/two "${port[a]}" "${port[b]}"
+check 'each sees what the other did' \
+	timeout 120 tests/ceph/two "${port[a]}" "${port[b]}"
 check 'one writes a large file' put a "$tmp/data" large
 check 'the other reads it' same b "$tmp/data" large
 

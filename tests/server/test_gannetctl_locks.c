@@ -380,6 +380,8 @@ TEST(an_answer_has_no_more_rows_than_asked_for)
 	ctl_says(&d, "locks 1001", 1, "expected a number up to 1000");
 	ctl_says(&d, "locks x", 1, "expected a number up to 1000");
 	ctl_says(&d, "locks 1 2", 2, "see gannetctl --help");
+	ctl_says(&d, "lokcs", 2, "did you mean 'locks'?");
+	ctl_says(&d, "padlocks", 2, "no such command: see gannetctl --help");
 }
 
 TEST(the_list_ends_at_a_thousand)

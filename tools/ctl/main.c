@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "lib/alike.h"
 #include "tools/ctl/ctl.h"
 
 /* The unit's, and that of a server that root started otherwise. */
@@ -108,6 +109,23 @@ static const struct ctl_command *find_command(const char *name)
 	return command;
 }
 
+/* @name: NULL if there was no argument. */
+static int complain_unknown(const char *name)
+{
+	const struct ctl_command *c;
+	unsigned far;
+
+	for (unsigned i = 0; name && (c = ctl_command(i)); i++)
+		if (alike(name, strlen(name), c->name, strlen(c->name), &far)) {
+			complain("%s: there is no such command; did you mean "
+				 "'%s'?", name, c->name);
+			return USAGE;
+		}
+	complain("%s%s: see gannetctl --help", name ? : "no command",
+		 name ? ": there is no such command" : "");
+	return USAGE;
+}
+
 /* A command without options. */
 static int run_plain(struct ctl *c, const struct ctl_command *command,
 		     int argc, char **argv)
@@ -154,7 +172,5 @@ int main(int argc, char **argv)
 	/* From the program's name on, which getopt passes over. */
 	if (command)
 		return run_plain(&c, command, argc, argv);
-	complain("%s%s: see gannetctl --help", argv[optind] ? : "no command",
-		 argv[optind] ? ": there is no such command" : "");
-	return USAGE;
+	return complain_unknown(argv[optind]);
 }

@@ -133,6 +133,18 @@ TEST(without_a_context_the_cause_is_named)
 	stop_krb5();
 }
 
+TEST_LOOP(bench_measures_each_flavor, 0, WAYS * ARRAY_SIZE(secs))
+{
+	const char *sec = secs[_i / WAYS];
+
+	start_krb5(_i % WAYS, sec);
+	ck_assert_msg(TOOL("bench", "--sec", sec, "--ops=40", "--size=2M",
+			   "--verify", "--connections=2", "-d", "4",
+			   "--entries=100", "seqwrite", "seqread", "getattr",
+			   "create", "readdirplus", url("")) == 0, "%s", err);
+	stop_krb5();
+}
+
 TEST(doctor_tries_the_ticket)
 {
 	start_krb5(WAY_TCP, "krb5p");

@@ -112,6 +112,9 @@ struct load_conn {
 	uint64_t	 random;
 	uint64_t	 budget;	/* calls that may still be started */
 	void		*wire;		/* the transport's */
+	/* With --sec: has the context of its calls, owned. */
+	struct nfsc_session *session;
+	struct nfsc_flavor *flavor;	/* of that; or NULL */
 };
 
 struct counts {
@@ -244,6 +247,15 @@ int target_remove(struct target *t, unsigned needs);
 /* A directory of @n names there, made by CREATE or MKDIR. */
 int target_make_big(struct target *t, enum nfsc_kind made, unsigned n);
 int target_remove_big(struct target *t, enum nfsc_kind made);
+
+/* Bytes of a call, with its mark, without data that goes behind it. */
+static inline size_t load_head_max(const struct target *t)
+{
+	const struct nfsc_flavor *f = t->t->s->config.flavor;
+
+	return LOAD_HEAD_MAX + (f ? f->extra : 0) +
+	       (f && f->wraps ? t->opt->block : 0);
+}
 
 /* tcp.c, rdma.c */
 

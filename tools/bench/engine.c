@@ -280,10 +280,28 @@ static int make_run(struct load_run *r)
 	return 0;
 }
 
+/* Each connection has a context, with numbers of its calls alone. */
+static int prove_conns(struct load_run *r)
+{
+	struct tool *t = r->target->t;
+	int err = 0;
+
+	for (unsigned i = 0; t->o->config.sec && i < r->nconns && !err; i++) {
+		err = nfsc_session_open(&t->url, &t->o->config,
+					&r->conns[i].session);
+		if (!err)
+			r->conns[i].flavor = r->conns[i].session->config.flavor;
+	}
+	return err;
+}
+
 static void unmake_run(struct load_run *r)
 {
-	for (unsigned i = 0; r->conns && i < r->nconns; i++)
+	for (unsigned i = 0; r->conns && i < r->nconns; i++) {
+		if (r->conns[i].session)
+			session_close(r->conns[i].session);
 		free(r->conns[i].slots);
+	}
 	free(r->conns);
 	free(r->threads);
 }
@@ -345,6 +363,8 @@ int load_run(const struct target *t, const struct workload *w,
 
 	memset(result, 0, sizeof(*result));
 	err = make_run(&r);
+	if (!err)
+		err = prove_conns(&r);
 	if (err)
 		goto out;
 	measure(&r, result);

@@ -24,7 +24,8 @@ struct lane {
 	struct rpcrdma_request q;
 	struct slot	*slot;
 	bool		 out;		/* its call is */
-	uint8_t		 call[LOAD_HEAD_MAX];
+	uint8_t		*call;		/* owned */
+	size_t		 head_max;
 	uint8_t		*memory;	/* owned: READ data, a long reply */
 	size_t		 size;
 };
@@ -92,6 +93,13 @@ static void lane_done(struct rpcrdma_request *q)
 		sem_post(&w->side->changed);
 }
 
+static bool is_wrapped_lane(const struct lane *l)
+{
+	const struct nfsc_flavor *f = l->slot->conn->flavor;
+
+	return f && f->wraps;
+}
+
 /* The chunks that go with a call. */
 static void attach_chunks(struct lane *l, const struct call *c)
 {
@@ -106,12 +114,12 @@ static void attach_chunks(struct lane *l, const struct call *c)
 		q->read[0].mem.addr = (void *)(uintptr_t)c->data;
 		q->read[0].mem.len = c->data_len;
 	}
-	if (l->slot->op.kind == NFS_OP_READ) {
+	if (l->slot->op.kind == NFS_OP_READ && !is_wrapped_lane(l)) {
 		q->nwrites = 1;
 		q->write[0] = rpcrdma_memory_at(l->memory, l->slot->op.count);
 		l->slot->moved = l->memory;
-	}
-	if (l->slot->op.kind == NFS_OP_READDIRPLUS)
+	} else if (l->slot->op.kind == NFS_OP_READ ||
+		 l->slot->op.kind == NFS_OP_READDIRPLUS)
 		q->reply = rpcrdma_memory_at(l->memory, (uint32_t)l->size);
 }
 
@@ -120,7 +128,7 @@ static void start_lane(struct lane *l, uint64_t now)
 	struct wire *w = l->slot->conn->wire;
 	struct call c;
 
-	xdr_out_init(&c.x, l->call, sizeof(l->call));
+	xdr_out_init(&c.x, l->call, l->head_max);
 	if (w->side->err || !load_start_slot(l->slot, &c, now))
 		return;
 	l->q.call = l->call;
@@ -167,9 +175,13 @@ static int lane_group_init(struct wire *w, struct side *s, struct load_conn *c)
 		struct lane *l = &w->lanes[i];
 
 		l->slot = &c->slots[i];
-		l->size = MAX(t->opt->block, LOAD_REPLY_MAX);
+		l->head_max = load_head_max(t);
+		l->call = malloc(l->head_max);
+		/* A reply that is wrapped has the rest in it. */
+		l->size = MAX(t->opt->block, LOAD_REPLY_MAX) + LOAD_HEAD_MAX +
+			  (c->flavor ? c->flavor->extra : 0);
 		l->memory = calloc(1, l->size);
-		if (!l->memory)
+		if (!l->call || !l->memory)
 			return -ENOMEM;
 	}
 	return rpcrdma_requester_create(&s->fabric,
@@ -181,8 +193,10 @@ static void lane_group_fini(struct wire *w, unsigned depth)
 {
 	if (w->r)
 		rpcrdma_requester_destroy(w->r);
-	for (unsigned i = 0; w->lanes && i < depth; i++)
+	for (unsigned i = 0; w->lanes && i < depth; i++) {
 		free(w->lanes[i].memory);
+		free(w->lanes[i].call);
+	}
 	free(w->lanes);
 }
 

@@ -30,7 +30,7 @@ struct link {
 	/* Out: [iov_at, iov_n) is unsent; heads lie in out. */
 	struct xdr_out	 out;
 	uint8_t		*out_buf;	/* owned */
-	size_t		 out_size;
+	size_t		 out_size, head_max;
 	struct iovec	*iov;		/* owned */
 	unsigned	 iov_at, iov_n, iov_max;
 	unsigned	*idle;		/* owned: slots to be started */
@@ -54,7 +54,8 @@ static int link_init(struct link *w, struct load_conn *c)
 			     load_reserves(t), t->opt->timeout_ms);
 	if (w->fd < 0)
 		return w->fd;
-	w->out_size = 4 * (size_t)depth * LOAD_HEAD_MAX;
+	w->head_max = load_head_max(t);
+	w->out_size = 4 * (size_t)depth * w->head_max;
 	w->out_buf = malloc(w->out_size);
 	w->iov_max = 8 * depth + 8;
 	w->iov = calloc(w->iov_max, sizeof(*w->iov));
@@ -102,7 +103,7 @@ static bool start_call(struct link *w, struct slot *s, uint64_t now)
 	uint32_t len, pad;
 
 	xdr_out_init(&c.x, mark + RECORD_MARK_SIZE,
-		     LOAD_HEAD_MAX - RECORD_MARK_SIZE);
+		     w->head_max - RECORD_MARK_SIZE);
 	if (!load_start_slot(s, &c, now))
 		return false;
 	pad = xdr_pad(c.data_len);
@@ -125,7 +126,7 @@ static void start_calls(struct link *w)
 	unsigned n = 0;
 
 	while (n < w->nidle &&
-	       (size_t)(w->out.end - w->out.p) >= LOAD_HEAD_MAX &&
+	       (size_t)(w->out.end - w->out.p) >= w->head_max &&
 	       w->iov_n + 3 <= w->iov_max) {
 		if (!start_call(w, &w->conn->slots[w->idle[n]], now))
 			break;

@@ -349,6 +349,18 @@ unsigned workload_needs(const struct workload *w)
 	return w->needs;
 }
 
+/* A call with its connection's context.  False: it can't be made. */
+static bool put_proven(struct slot *s, struct call *c)
+{
+	struct nfsc_flavor *f = s->conn->flavor;
+
+	if (c->data_len)
+		s->op.data = (void *)(uintptr_t)c->data;
+	if (f->wraps)
+		c->data_len = 0;
+	return f->put(f, &c->x, s->xid, &s->op) == 0;
+}
+
 bool workload_next(const struct workload *w, struct slot *s, struct call *c)
 {
 	const struct target *t = target_of(s);
@@ -356,18 +368,21 @@ bool workload_next(const struct workload *w, struct slot *s, struct call *c)
 	if (!w->pick(s))
 		return false;
 	s->op.name = s->name;
-	put_head(t, &c->x, s->xid, s->op.kind);
-	nfsc_put_args(&c->x, &s->op);
 	if (s->op.kind == NFS_OP_WRITE) {
 		c->data = load_pattern(t, s->op.offset);
 		c->data_len = s->op.count;
 	}
+	if (s->conn->flavor)
+		return put_proven(s, c);
+	put_head(t, &c->x, s->xid, s->op.kind);
+	nfsc_put_args(&c->x, &s->op);
 	return true;
 }
 
 int workload_reply(struct slot *s, struct xdr_in *x, struct counts *n)
 {
-	int err = rpc_get_reply(x, s->xid);
+	struct nfsc_flavor *f = s->conn->flavor;
+	int err = f ? f->get(f, x, s->xid, &s->op) : rpc_get_reply(x, s->xid);
 
 	s->op.status = STATUS_OK;
 	if (err)

@@ -250,6 +250,11 @@ static int take_rule(struct export *e, const struct export_set *new, char **err)
 				   "the export, and can't change here");
 	if (check_flavors(&to->opts.sec, &n->clients->opts.sec, err) < 0)
 		return -EINVAL;
+	if (to->opts.least > n->clients->opts.least &&
+	    !n->clients->opts.least_given)
+		return fail_with(err, "the rule has xprtsec=, and would serve "
+				 "calls in clear without it: name what is "
+				 "meant");
 	/* A limit that is not told stays, as the export's other options do. */
 	if (n->max.ops != NO_RATE)
 		e->max.ops = n->max.ops;

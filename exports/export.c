@@ -24,6 +24,7 @@
 
 STAT(export_denied, "requests refused: not a client of the export");
 STAT(export_bad_port, "requests refused: from an unprivileged port");
+STAT(export_unprotected, "requests refused: without the export's TLS");
 STAT(export_bad_flavor, "requests refused: not with this flavor of "
 			"authentication");
 
@@ -81,6 +82,12 @@ fail_dir:
 fail:
 	free(t);
 	return err;
+}
+
+void export_table_protection(struct export_table *t,
+			     enum export_protection most)
+{
+	t->config.protection = most;
 }
 
 void export_table_manage_gids(struct export_table *t, bool yes)
@@ -277,6 +284,16 @@ static void refuse_flavor(struct export_table *t, const struct export *e,
 		    "needs gannet-krb5 and a keytab");
 }
 
+static void refuse_clear(struct export_table *t, const struct export *e,
+			 const struct addr *a, unsigned port,
+			 enum export_protection least)
+{
+	stat_inc(export_unprotected);
+	refusal_log(t, e, a, port, least == EXPORT_MTLS ?
+		    "it demands TLS with a certificate of the client's "
+		    "(xprtsec=mtls)" : "it demands TLS (xprtsec=tls)");
+}
+
 /* Decides whether @peer may use @e, and how.  In an RCU section. */
 static int admit_peer(struct export_table *t, const struct export_set *set,
 		      const struct export *e, const struct export_peer *peer,
@@ -296,6 +313,10 @@ static int admit_peer(struct export_table *t, const struct export_set *set,
 	if (err < 0)
 		return err;
 	*opts = c->opts;
+	if (unlikely(opts->least > peer->protection)) {
+		refuse_clear(t, e, &a, port, opts->least);
+		return -EKEYREJECTED;
+	}
 	/* In a rule of AUTH_SYS these are the rights of AUTH_SYS. */
 	if (unlikely(peer->flavor != RPC_AUTH_SYS ||
 		     opts->sec.main != RPC_AUTH_SYS)) {

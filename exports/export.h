@@ -37,6 +37,13 @@ struct export_sec {
 	bool	 given;		/* by a sec=; else it is that of AUTH_SYS */
 };
 
+/* How a connection protects its calls: each more than the one before. */
+enum export_protection {
+	EXPORT_CLEAR,
+	EXPORT_TLS,
+	EXPORT_MTLS,		/* ... and the client proved which host it is */
+};
+
 /* One client's rights on one export: exports(5) options. */
 struct export_opts {
 	bool	 rw;
@@ -60,6 +67,8 @@ struct export_opts {
 	uint64_t fsid;		/* of fattr3.  In a rule: set with has_id alone;
 				 * in options that were found for a client:
 				 * always set */
+	enum export_protection least;	/* of its calls of NFS: xprtsec= */
+	bool	 least_given;	/* by an xprtsec= */
 	struct export_sec sec;
 	struct rates client_max;	/* what each address may have */
 	struct rates max;	/* what all clients of the export may have;
@@ -97,6 +106,8 @@ struct export_config {
 	const struct backends *backends;
 	const char *state_dir;		/* NULL: nothing is kept */
 	bool manage_gids;		/* of entries that don't say */
+	enum export_protection protection;	/* the most that connections
+						 * can have */
 	bool krb5;			/* callers can come by Kerberos */
 	bool check;			/* nothing is served: see vfs_config */
 	/* Both functions may be NULL.  @e is new, not mounted, and no reader
@@ -113,6 +124,10 @@ struct export_config {
 int  export_table_create(const struct export_config *config,
 			 struct export_table **out);
 void export_table_destroy(struct export_table *t);
+/* Changes config.protection, for what is parsed from now on.  Publisher's
+ * thread. */
+void export_table_protection(struct export_table *t,
+			     enum export_protection most);
 /* Changes config.manage_gids, for what is parsed from now on.  Publisher's
  * thread. */
 void export_table_manage_gids(struct export_table *t, bool yes);
@@ -195,6 +210,9 @@ struct export_peer {
 	bool	    any_port;		/* `secure` is not for its transport */
 	enum rpc_auth_flavor flavor;	/* how it said who it is */
 	enum export_need need;
+	/* Of its connection.  EXPORT_MTLS where stock clients call in clear
+	 * whatever they mounted with: to mount, and for locks. */
+	enum export_protection protection;
 };
 
 /* "krb5p", as exports(5) has it: a literal; NULL: it is no flavor of
@@ -207,10 +225,10 @@ unsigned export_flavors(const struct export_opts *opts,
 /*
  * Finds the export with this id, and @peer's options for it.  Counted: put it.
  * -ESTALE: no such export; -EACCES: not for this peer, or (with secure) not
- * from this port; -EKEYREJECTED: not with this flavor; -ETIMEDOUT: it is not
- * mounted yet.  Any registered thread; never blocks: netgroups and host names
- * are resolved into a cache by export_resolve() and -EAGAIN says that a worker
- * must do that first, or export_reach().
+ * from this port; -EKEYREJECTED: not with this flavor, or not without TLS;
+ * -ETIMEDOUT: it is not mounted yet.  Any registered thread; never blocks:
+ * netgroups and host names are resolved into a cache by export_resolve() and
+ * -EAGAIN says that a worker must do that first, or export_reach().
  */
 int export_find(struct export_table *t, uint32_t id,
 		const struct export_peer *peer, struct export_tree **out,

@@ -247,7 +247,8 @@ struct option_target {
 	unsigned sec_active;		/* bits: flavors of the last sec= in
 					 * this list, by their places */
 	bool	has_krb5;		/* callers can come by Kerberos */
-	bool	xprtsec_given, xprtsec_none;
+	enum export_protection protection;	/* the most that callers can
+						 * have */
 	/* Called for an option that is taken and not done; or NULL. */
 	void  (*warn)(void *arg, const char *text);
 	void   *arg;

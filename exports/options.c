@@ -208,54 +208,33 @@ static int set_mountpoint(const struct option_row *row, const char *value,
 	return 0;
 }
 
-/* A word of xprtsec=. */
-struct way {
-	const char *word;
-	const char *lacking;	/* NULL: callers are served that way */
+/* The words of xprtsec=. */
+static const char *const protections[] = {
+	[EXPORT_CLEAR] = "none", [EXPORT_TLS] = "tls", [EXPORT_MTLS] = "mtls",
 };
 
-static const struct way protections[] = {
-	{ "none", NULL }, { "tls", "TLS" }, { "mtls", "TLS" }, { NULL, NULL },
-};
-
-static int unknown_way(const struct option_row *row, const char *value,
-		       const struct way *ways, char **err)
+/* The least of "a:b:c", or -EINVAL. */
+static int read_least(const struct option_row *row, const char *value,
+		      char **err)
 {
-	char words[OPTION_MAX] = "";
-	size_t len = 0;
+	unsigned least = EXPORT_MTLS;
 
-	for (; ways->word && len < sizeof(words); ways++)
-		len += (size_t)snprintf(words + len, sizeof(words) - len,
-					"%s, ", ways->word);
-	return fail_with(err, "%s%s: expected %sor several with ':' between "
-			   "them", row->name, value, words);
-}
-
-/*
- * Reads @value, "a:b:c", of the words of @ways.  *@served: one of them is
- * served.  *@lacking: what the others would need, or NULL.
- */
-static int read_ways(const struct option_row *row, const char *value,
-		     const struct way *ways, bool *served,
-		     const char **lacking, char **err)
-{
-	*served = false;
-	*lacking = NULL;
 	for (const char *list = value;; list++) {
 		size_t len = strcspn(list, ":");
-		const struct way *w = ways;
+		unsigned i = 0;
 
-		while (w->word && (strlen(w->word) != len ||
-				   memcmp(w->word, list, len) != 0))
-			w++;
-		if (!w->word)
-			return unknown_way(row, value, ways, err);
-		*served |= !w->lacking;
-		if (w->lacking && *w->lacking)
-			*lacking = w->lacking;
+		while (i < ARRAY_SIZE(protections) &&
+		       (strlen(protections[i]) != len ||
+			memcmp(protections[i], list, len) != 0))
+			i++;
+		if (i == ARRAY_SIZE(protections))
+			return fail_with(err, "%s%s: expected none, tls, mtls, "
+					 "or several with ':' between them",
+					 row->name, value);
+		least = MIN(least, i);
 		list += len;
 		if (!*list)
-			return 0;
+			return (int)least;
 	}
 }
 
@@ -265,20 +244,20 @@ static int set_sec(const struct option_row *row, const char *value,
 	return sec_read(value, t, err);
 }
 
+/* Of several lists the least counts: all of them are served. */
 static int set_xprtsec(const struct option_row *row, const char *value,
 		       struct option_target *t, char **err)
 {
-	const char *lacking;
-	bool has_none;
-	int ret = read_ways(row, value, protections, &has_none, &lacking, err);
+	int least = read_least(row, value, err);
 
-	if (ret < 0)
-		return ret;
-	t->xprtsec_given = true;
-	t->xprtsec_none |= has_none;
-	if (lacking)
-		warn(t, "xprtsec=%s: there is no %s here: only callers "
-		     "without it are served", value, lacking);
+	if (least < 0)
+		return least;
+	if (!t->opts.least_given || t->opts.least > (unsigned)least)
+		t->opts.least = (unsigned)least;
+	t->opts.least_given = true;
+	if (t->protection == EXPORT_CLEAR && strcmp(value, "none") != 0)
+		warn(t, "xprtsec=%s: there is no TLS here: only callers "
+		     "without it are served", value);
 	return 0;
 }
 
@@ -396,7 +375,7 @@ bool export_opts_same(const struct export_opts *a, const struct export_opts *b)
 		if (row->set == set_id && get_id(a, row) != get_id(b, row))
 			return false;
 	}
-	return sec_is_same(&a->sec, &b->sec) &&
+	return a->least == b->least && sec_is_same(&a->sec, &b->sec) &&
 	       rates_same(&a->client_max, &b->client_max);
 }
 
@@ -462,6 +441,8 @@ void export_opts_print(const struct export_opts *opts, FILE *out)
 		print_mixed(opts, out);
 	else
 		fprintf(out, "sec=%s", list);
+	if (opts->least != EXPORT_CLEAR)
+		fprintf(out, ",xprtsec=%s", protections[opts->least]);
 	print_rates(&opts->client_max, ",client_", out);
 }
 
@@ -567,10 +548,14 @@ static void warn_of_krb5(struct option_target *t)
 
 int export_opts_finish(struct option_target *t, char **err)
 {
-	if (t->xprtsec_given && !t->xprtsec_none)
+	if (t->opts.least > t->protection && t->protection == EXPORT_CLEAR)
 		return fail_with(err, "xprtsec= without none is refused: "
 				   "there is no TLS here, and calls would go "
 				   "unprotected; add none if that is meant");
+	if (t->opts.least > t->protection)
+		return fail_with(err, "xprtsec=mtls is refused: without the "
+				   "setting tls-ca no client can prove which "
+				   "host it is");
 	sec_finish(&t->opts, t->has_krb5);
 	warn_of_krb5(t);
 	return 0;

@@ -424,6 +424,7 @@ static void begin_defaults(struct parser *p)
 	p->defaults = (struct option_target){
 		.opts = export_opts_default, .max = { NO_RATE, NO_RATE },
 		.has_krb5 = p->table->config.krb5,
+		.protection = p->table->config.protection,
 		.warn = note_option, .arg = p,
 	};
 	p->defaults.opts.manage_gids = p->table->config.manage_gids;

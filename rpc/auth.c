@@ -9,13 +9,17 @@
  * AUTH_TLS on a procedure other than NULL is AUTH_BADCRED (RFC 9289 section
  * 4.1).  Procedure 0 never requires authentication (section 12.1), so it
  * takes every flavor, except RPCSEC_GSS: there the NULL procedure carries the
- * making of a context, and an empty success would be a lie.
+ * making of a context, and an empty success would be a lie; and AUTH_TLS where
+ * the transport has TLS, and it is too late for it.  Where the transport has
+ * none, AUTH_TLS is a flavor like others, and STARTTLS is not in the reply.
  *
  * The body of AUTH_NONE is undefined and ignored, its length bounded.  With
  * AUTH_SYS the verifier "should have" flavor AUTH_NONE; any other flavor is
  * AUTH_BADVERF.
  */
 #include "rpc/auth.h"
+
+#include <errno.h>
 
 #include "lib/log.h"
 
@@ -73,11 +77,35 @@ static enum rpc_auth_stat verify_other(const struct rpc_header *h,
 	return h->verf_whole ? RPC_AUTH_OK : RPC_AUTH_BADVERF;
 }
 
+static void put_starttls(struct rpc_call *call, struct xdr_out *x)
+{
+	xdr_put_u32(x, RPC_AUTH_NONE);
+	xdr_put_opaque(x, "STARTTLS", 8);
+}
+
+static const struct rpc_guard starttls = { .put_verf = put_starttls };
+
+/* RFC 9289 section 4.1. */
 static enum rpc_auth_stat verify_tls(const struct rpc_flavor *self,
 				     const struct rpc_header *h,
 				     struct rpc_call *call)
 {
-	return h->proc ? RPC_AUTH_BADCRED : verify_other(h, call);
+	struct xprt *x;
+	int err;
+
+	if (h->proc || h->cred.len > 0)
+		return RPC_AUTH_BADCRED;
+	if (check_verf(h) != RPC_AUTH_OK || h->verf.len > 0)
+		return RPC_AUTH_BADVERF;
+	x = call->msg->xprt;
+	err = x->ops->start_tls ? x->ops->start_tls(x) : -EOPNOTSUPP;
+	if (err == -EOPNOTSUPP)
+		return verify_other(h, call);
+	set_nobody(&call->cred);
+	if (err)
+		return err == -EUSERS ? RPC_AUTH_DROP : RPC_AUTH_BADCRED;
+	call->guard = &starttls;
+	return RPC_AUTH_OK;
 }
 
 static const struct rpc_flavor sys = {

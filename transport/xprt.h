@@ -139,6 +139,14 @@ struct xprt_ops {
 	 * (transport/clients.h).  Any thread, with the clients' lock: must take
 	 * no other.  NULL: nothing is. */
 	void (*tell)(struct xprt *x, struct xprt_facts *f);
+	/*
+	 * The call that is being received asks for TLS (RFC 9289 section 4.1).
+	 * 0: TLS begins behind its reply.  -EOPNOTSUPP: there is none here;
+	 * -EALREADY: the connection has it, or is past that; -EUSERS: too many
+	 * are at it, and the connection closes.  For the sink's recv(), on the
+	 * poller.  NULL: there is none.
+	 */
+	int  (*start_tls)(struct xprt *x);
 	/* Begins an orderly close: the connection accepts no further calls, and
 	 * closes when the calls in progress are answered.  Any thread, with a
 	 * reference; must not block.  NULL: there is no connection. */
@@ -146,6 +154,9 @@ struct xprt_ops {
 	/* The last reference is gone. */
 	void (*free)(struct xprt *x);
 };
+
+/* TLS: MTLS if the client has proven which host it is. */
+enum xprt_protection { XPRT_CLEAR, XPRT_TLS, XPRT_MTLS };
 
 /* The part of a connection that is common to all transports. */
 struct xprt {
@@ -164,6 +175,8 @@ struct xprt {
 	bool			 any_port;
 	bool			 rdma;		/* RPC-over-RDMA */
 	bool			 takes_pipes;
+	/* Set before the first call that it protects. */
+	enum xprt_protection	 protection;
 	bool			 datagram;	/* the peer's address can be
 						 * forged */
 	/* Clients send calls again on the same connection. */

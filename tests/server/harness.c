@@ -119,9 +119,27 @@ static void start_programs(struct harness *h, const struct harness_config *c)
 	must(rpc_server_add(h->server, &rdma_config_program), "add rdmaconfig");
 }
 
+static void start_tls(struct harness *h, const struct harness_config *c,
+		      struct tcp_tls *tls)
+{
+	struct tls_config *config;
+	char *why;
+
+	must(tls_config_read(c->tls, &config, &why), "tls");
+	h->tls = tls_server_create();
+	h->handshakes = rpc_handshakes_create(h->server, 2);
+	if (!h->tls || !h->handshakes)
+		fail("tls", "no memory");
+	tls_server_use(h->tls, config);
+	tls->server = h->tls;
+	tls->submit = rpc_handshakes_submit;
+	tls->arg = h->handshakes;
+}
+
 static void start_listener(struct harness *h, const struct harness_config *c)
 {
-	const struct tcp_options o = { .unread_ms = c->unread_ms };
+	struct tcp_options o = { .unread_ms = c->unread_ms };
+	struct tcp_tls tls = c->tls_limits;
 	struct sockaddr_in addr = { .sin_family = AF_INET };
 
 	addr.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
@@ -130,6 +148,10 @@ static void start_listener(struct harness *h, const struct harness_config *c)
 	h->env.loops = h->loops;
 	h->env.nloops = HARNESS_LOOPS;
 	h->env.max_conns = 100;
+	if (c->tls) {
+		start_tls(h, c, &tls);
+		o.tls = &tls;
+	}
 	must(tcp_listen(&h->env, (struct sockaddr *)&addr, &o, &h->tcp),
 	     "listen");
 	memcpy(&addr, &h->tcp->local, sizeof(addr));
@@ -220,6 +242,7 @@ void harness_start(struct harness *h, const struct harness_config *config)
 	ec = (struct export_config){
 		.backend = c.backend ? c.backend : &mem_vfs_ops,
 		.state_dir = c.state_dir, .krb5 = c.krb5,
+		.protection = c.protection,
 	};
 	memset(h, 0, sizeof(*h));
 	must(pool_create(c.pool_bytes ? c.pool_bytes : 64u << 20, &h->pool),
@@ -277,6 +300,8 @@ void harness_stop(struct harness *h)
 	pthread_join(thread, NULL);
 	rpc_client_destroy(h->client);
 	work_class_destroy(h->names);
+	rpc_handshakes_destroy(h->handshakes);
+	tls_server_destroy(h->tls);
 	if (h->gss)
 		rpc_gss_stop(h->gss);
 	rpc_server_destroy(h->server);

@@ -22,8 +22,11 @@
 #include "nlm/nlm.h"
 #include "rpc/client.h"
 #include "rpc/gss.h"
+#include "rpc/handshakes.h"
 #include "rpc/rpc.h"
 #include "transport/fabric/fabric.h"
+#include "transport/stream/stream.h"
+#include "transport/tls/tls.h"
 #include "transport/xprt.h"
 
 #define HARNESS_LOOPS	2
@@ -49,6 +52,9 @@ struct harness_config {
 	struct nlm_config     nlm;	/* the same */
 	uint16_t	      rpcbind_port;	/* of clients: 111 */
 	uint32_t	      unread_ms;	/* struct tcp_options */
+	const struct tls_files *tls;	/* NULL: there is no TLS */
+	struct tcp_tls	      tls_limits;	/* the numbers */
+	enum export_protection protection;	/* of exports */
 };
 
 struct harness {
@@ -65,6 +71,8 @@ struct harness {
 	struct rpc_client	*client;
 	struct work_class	*names;		/* one worker */
 	struct xprt_env		 env;
+	struct tls_server	*tls;	/* or NULL */
+	struct rpc_handshakes	*handshakes;
 	struct xprt_listener	*tcp;
 	uint16_t		 port;
 

@@ -143,7 +143,7 @@ static void update(struct outbox *o)
 }
 
 static const struct outbox_ops ops = {
-	claim, fill, sent, publish,
+	.claim = claim, .fill = fill, .sent = sent, .publish = publish,
 };
 
 static void setup(void)

@@ -73,7 +73,8 @@ static int send_some(struct outbox *o, size_t *n)
 	if (p.pipe)
 		did = send_pipe(o, &p);
 	else if (p.niov > 0)
-		did = send_memory(o, &p);
+		did = o->ops->send ? o->ops->send(o, &p) :
+				     send_memory(o, &p);
 	if (did < 0)
 		err = (int)did;
 	else if (!p.pipe && outbox_is_short(&p, (size_t)did))

@@ -21,6 +21,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 #include <sys/uio.h>
 
 #include "lib/loop.h"
@@ -60,6 +61,10 @@ struct outbox_ops {
 	int  (*sent)(struct outbox *o, size_t n, bool full);
 	/* Locked: the same, for other threads to see. */
 	void (*publish)(struct outbox *o, size_t n);
+	/* Sends the pieces that are in memory, in place of sendmsg(2): the
+	 * bytes, fewer if the socket is full; -EAGAIN: none; or -errno.  NULL:
+	 * they go to the socket as they are. */
+	ssize_t (*send)(struct outbox *o, const struct outbox_piece *p);
 };
 
 struct outbox {

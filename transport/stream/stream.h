@@ -17,6 +17,8 @@
 
 #include "transport/xprt.h"
 
+struct tls_server;
+
 /* Zero is the default, named with each field. */
 struct tcp_options {
 	bool	 v6only;		/* :: is not for IPv4 */
@@ -34,6 +36,26 @@ struct tcp_options {
 	/* Calls are not read while a connection has more than this... */
 	uint32_t max_calls;		/* 256; in progress */
 	size_t	 max_queued;		/* 8 MiB; bytes of replies unsent */
+	/* RPC-with-TLS (RFC 9289); NULL: there is none.  Borrowed. */
+	const struct tcp_tls *tls;
+};
+
+/* Handshakes compute for milliseconds, so they go to other threads. */
+struct tcp_job {
+	void	(*run)(struct tcp_job *job);
+	const struct sockaddr *peer;	/* whose turn it is */
+};
+
+struct tcp_tls {
+	struct tls_server *server;	/* borrowed */
+	/* Has @job run on another thread, once; it stays valid until then.  0
+	 * or -errno.  On a poller: must not block. */
+	int	(*submit)(void *arg, struct tcp_job *job);
+	void	*arg;
+	uint32_t handshake_ms;		/* 10 s; closes a connection that needs
+					 * longer */
+	unsigned max;			/* 256; handshakes at a time, */
+	unsigned max_peer;		/* 64; of one address */
 };
 
 struct udp_options {

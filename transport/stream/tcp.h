@@ -87,9 +87,12 @@ struct tcp_listener {
 	struct xprt_listener	 base;
 	struct xprt_env		 env;		/* its pointers are borrowed */
 	struct tcp_options	 o;
+	struct tcp_tls		 tls;		/* where o.tls points to */
 	struct acceptor		 accept;	/* on the first loop */
 	uint32_t		 sweep_ms;
 	struct xprt_gate	 gate;
+	struct xprt_gate	 shaking;	/* of connections on their way
+						 * to TLS */
 
 	struct tcp_poller	 pollers[];
 };
@@ -193,6 +196,8 @@ struct tcp_out {
 	uint32_t		 send_off;	/* sent of its first */
 };
 
+struct tcp_secure;
+
 struct tcp_conn {
 	struct xprt		 xprt;		/* the loop has one reference,
 						 * until the end */
@@ -210,7 +215,10 @@ struct tcp_conn {
 	struct tcp_in		 in;
 	struct tcp_batch	 batch;
 	struct tcp_pace		 pace;
+	struct tcp_secure	*secure;	/* from AUTH_TLS on */
 
+	/* Any thread reads: TLS has begun. */
+	_Atomic(struct tls_conn *) tls;		/* owned by @secure */
 	struct tcp_out		 out;
 };
 
@@ -241,6 +249,8 @@ void tcp_recv_drop(struct tcp_conn *conn);
 
 /* tcp_send.c */
 extern const struct outbox_ops tcp_outbox_ops;
+/* ... by tcp_conn.tls */
+extern const struct outbox_ops tcp_secure_outbox_ops;
 int tcp_reply(struct msg *msg);
 void tcp_drop(struct msg *msg);
 /* The loop's thread: sends the gathered replies, and stops gathering. */
@@ -251,6 +261,31 @@ void tcp_send_watch(struct tcp_conn *conn, uint64_t calls, size_t queued);
 /* The loop's thread, after the last thread stopped sending: frees unsent
  * replies. */
 void tcp_send_drop(struct tcp_conn *conn);
+
+/* tcp_secure.c: the loop's thread */
+/* xprt_ops.start_tls */
+int tcp_secure_ask(struct xprt *x);
+/* True from there to the end of the handshake: the connection is not read. */
+bool tcp_secure_is_shaking(const struct tcp_conn *conn);
+/* In state LIVE, while that is true: goes on, with @calls in progress and
+ * @queued bytes unsent.  Returns the events to wait for. */
+uint32_t tcp_secure_go_on(struct tcp_conn *conn, uint64_t calls, size_t queued);
+/* ... when such an event has come. */
+void tcp_secure_ready(struct tcp_conn *conn);
+/* ... and it is @now: closes the connection if that lasts too long. */
+void tcp_secure_sweep(struct tcp_conn *conn, uint64_t now);
+/* As readv(2), but returns -errno. */
+ssize_t tcp_secure_recv(struct tcp_conn *conn, const struct iovec *iov,
+			int niov);
+/* True if there are bytes that the socket does not tell of. */
+bool tcp_secure_pending(const struct tcp_conn *conn);
+/* No more is sent: tells the peer so. */
+void tcp_secure_close(struct tcp_conn *conn);
+/* Another thread has the handshake, and the socket; tcp_conn_kicked() will
+ * be called. */
+bool tcp_secure_is_away(const struct tcp_conn *conn);
+/* The last reference is gone. */
+void tcp_secure_free(struct tcp_conn *conn);
 
 /* tcp_conn.c */
 /* Takes @fd.  @peer is counted at the gate.  0 or -errno. */

@@ -24,6 +24,7 @@
 #include "transport/clients.h"
 #include "transport/socket/socket.h"
 #include "transport/stream/tcp.h"
+#include "transport/tls/tls.h"
 
 STAT(tcp_closed_error, "TCP connections closed because of an error");
 STAT(tcp_resets, "TCP connections that their peers reset");
@@ -43,6 +44,7 @@ static void tcp_conn_last_put(struct xprt *x)
 	xprt_client_leave(x);
 	xprt_fate_put(x->fate);
 	outbox_fini(&conn->out.box);
+	tcp_secure_free(conn);
 	free(conn);
 	if (parted)
 		xprt_gate_parted(&l->gate);
@@ -63,7 +65,15 @@ static void tcp_conn_look_at(struct xprt *x, struct xprt_view *v)
 {
 	struct tcp_conn *conn = container_of(x, struct tcp_conn, xprt);
 
+	struct tls_conn *tls = atomic_load(&conn->tls);
+
 	socket_look(conn->fd.fd, v);
+	if (likely(!tls))
+		return;
+	v->acked = tls_acked(tls, v->acked);
+	/* Anybody on the way can end a connection of TCP. */
+	if (v->end == XPRT_ORDERLY && !tls_is_closed(tls))
+		v->end = XPRT_BROKEN;
 }
 
 /* Reading is paused until some of the calls are over, or the end waits for
@@ -96,6 +106,7 @@ static const struct xprt_ops ops = {
 	.reject = tcp_conn_reject,
 	.look = tcp_conn_look_at,
 	.is_full = tcp_conn_is_full,
+	.start_tls = tcp_secure_ask,
 	.end = tcp_conn_ask_end,
 	.free = tcp_conn_last_put,
 };
@@ -172,6 +183,8 @@ static void shut(struct tcp_conn *conn, int err)
 	else if (err)
 		stat_inc(tcp_closed_error);
 	tell_tcp_end(conn, err);
+	if (!broken)
+		tcp_secure_close(conn);
 	if (conn->state == TCP_UNREAD)
 		loop_timer_cancel(conn->poller->loop, &conn->unread);
 	set_state(conn, TCP_CLOSED);
@@ -196,6 +209,8 @@ static void tcp_conn_release(struct tcp_conn *conn)
 {
 	struct view v = look(conn);
 
+	if (tcp_secure_is_away(conn))
+		return;
 	if (conn->fd.fd >= 0 && outbox_kill(&conn->out.box)) {
 		tcp_send_drop(conn);
 		socket_close_stream(conn->fd.fd);
@@ -239,6 +254,7 @@ static void tcp_conn_finish(struct tcp_conn *conn, const struct view *v)
 		 * peer might lose replies that it has not read yet. */
 		set_state(conn, TCP_LINGER);
 		conn->times.since = loop_now(conn->poller->loop);
+		tcp_secure_close(conn);
 		shutdown(conn->fd.fd, SHUT_WR);
 	}
 }
@@ -267,6 +283,13 @@ static void tcp_conn_take_no_more(struct tcp_conn *conn)
 	tcp_recv_drop(conn);
 }
 
+/* True if the connection is read, and epoll can't tell that there is more. */
+static bool has_pending(const struct tcp_conn *conn)
+{
+	return conn->state == TCP_LIVE && !conn->in.paused &&
+	       tcp_secure_pending(conn);
+}
+
 /* Adapts state and socket to the latest events.  May free @conn. */
 static void tcp_conn_update(struct tcp_conn *conn)
 {
@@ -279,7 +302,9 @@ static void tcp_conn_update(struct tcp_conn *conn)
 		tcp_conn_take_no_more(conn);
 	if (conn->state == TCP_LIVE && conn->eof)
 		set_state(conn, TCP_ENDING);
-	if (conn->state == TCP_LIVE && conn->in.paused)
+	if (conn->state == TCP_LIVE && tcp_secure_is_shaking(conn))
+		events |= tcp_secure_go_on(conn, v.calls, v.queued);
+	else if (conn->state == TCP_LIVE && conn->in.paused)
 		tcp_conn_read_on(conn, &v);
 	if (conn->state == TCP_ENDING)
 		tcp_conn_finish(conn, &v);
@@ -288,10 +313,17 @@ static void tcp_conn_update(struct tcp_conn *conn)
 	if ((conn->state == TCP_LIVE && !conn->in.paused) ||
 	    conn->state == TCP_LINGER)
 		events |= EPOLLIN;
-	if (conn->state == TCP_CLOSED)
+	if (conn->state == TCP_CLOSED) {
 		tcp_conn_release(conn);
-	else
-		loop_fd_mod(conn->poller->loop, &conn->fd, events);
+		return;
+	}
+	loop_fd_mod(conn->poller->loop, &conn->fd, events);
+	/* Others have their turn first. */
+	if (unlikely(has_pending(conn))) {
+		mutex_lock(&conn->out.box.lock);
+		outbox_kick(&conn->out.box);
+		mutex_unlock(&conn->out.box.lock);
+	}
 }
 
 static void end_in_order(struct loop_timer *t)
@@ -304,7 +336,11 @@ static void end_in_order(struct loop_timer *t)
 
 static void tcp_conn_kicked(struct outbox *o)
 {
-	tcp_conn_update(container_of(o, struct tcp_conn, out.box));
+	struct tcp_conn *conn = container_of(o, struct tcp_conn, out.box);
+
+	if (unlikely(has_pending(conn)))
+		tcp_recv(conn);
+	tcp_conn_update(conn);
 }
 
 static int socket_error(int fd)
@@ -328,7 +364,10 @@ static void tcp_conn_ready(struct loop_fd *f, uint32_t events)
 	} else {
 		if (events & EPOLLOUT)
 			outbox_ready(&conn->out.box);
-		if (events & EPOLLIN && conn->state == TCP_LIVE)
+		if (unlikely(conn->state == TCP_LIVE &&
+			     tcp_secure_is_shaking(conn)))
+			tcp_secure_ready(conn);
+		else if (events & EPOLLIN && conn->state == TCP_LIVE)
 			tcp_recv(conn);
 		else if (events & EPOLLIN && conn->state == TCP_LINGER &&
 			 socket_drain(f->fd))
@@ -380,6 +419,8 @@ static void sweep_live(struct tcp_conn *conn, uint64_t now)
 	const struct tcp_options *o = &conn->poller->listener->o;
 	struct view v = look(conn);
 
+	if (tcp_secure_is_shaking(conn))
+		tcp_secure_sweep(conn, now);
 	if (conn->in.paused)
 		return;
 	if (!record_idle(&conn->in.rec)) {

@@ -100,6 +100,8 @@ static uint32_t sweep_ms(const struct tcp_options *o)
 {
 	uint32_t ms = MIN(o->idle_ms, o->stall_ms);
 
+	if (o->tls)
+		ms = MIN(ms, o->tls->handshake_ms);
 	ms = MIN(ms, o->send_ms);
 	ms = MIN(ms, o->short_ms);
 	ms = MIN(ms, o->linger_ms) / 4;
@@ -123,6 +125,16 @@ static struct tcp_options with_defaults(const struct tcp_options *from)
 	if (o.max_queued == 0)
 		o.max_queued = 8u << 20;
 	return o;
+}
+
+static struct tcp_tls tls_with_defaults(const struct tcp_tls *from)
+{
+	struct tcp_tls t = *from;
+
+	set_default(&t.handshake_ms, 10000);
+	set_default(&t.max, 256);
+	set_default(&t.max_peer, 64);
+	return t;
 }
 
 static void poller_start(void *arg)
@@ -209,6 +221,7 @@ static unsigned tcp_listener_count(struct xprt_listener *base)
 static void tcp_listener_free(struct tcp_listener *l)
 {
 	xprt_gate_fini(&l->gate);
+	xprt_gate_fini(&l->shaking);
 	free(l);
 }
 
@@ -241,6 +254,10 @@ static struct tcp_listener *tcp_listener_make(const struct xprt_env *env,
 	l->base.ops = &ops;
 	l->env = *env;
 	l->o = with_defaults(o);
+	if (l->o.tls) {
+		l->tls = tls_with_defaults(l->o.tls);
+		l->o.tls = &l->tls;
+	}
 	l->sweep_ms = sweep_ms(&l->o);
 	l->accept.name = "tcp";
 	l->accept.v6only = l->o.v6only;
@@ -248,6 +265,7 @@ static struct tcp_listener *tcp_listener_make(const struct xprt_env *env,
 	l->accept.accepted = tcp_listener_accepted;
 	xprt_gate_init(&l->gate, env->max_conns, env->max_peer_conns);
 	l->gate.has_fds = true;
+	xprt_gate_init(&l->shaking, l->tls.max, l->tls.max_peer);
 	l->base.gate = &l->gate;
 	for (unsigned i = 0; i < env->nloops; i++) {
 		l->pollers[i].listener = l;

@@ -98,6 +98,8 @@ static bool below_limits(struct tcp_conn *conn)
 
 static bool may_take(struct tcp_conn *conn)
 {
+	if (unlikely(tcp_secure_is_shaking(conn)))
+		return false;
 	if (likely(below_limits(conn) && conn->batch.calls < conn->pace.max &&
 		   conn->batch.bytes < BATCH_BYTES))
 		return true;
@@ -441,11 +443,25 @@ static void tcp_give_up(struct tcp_conn *conn, int err)
 	outbox_close(&conn->out.box, err);
 }
 
+/* The bytes, or -errno. */
+static ssize_t bytes_from_peer(struct tcp_conn *conn, struct iovec *iov,
+			       int niov)
+{
+	ssize_t n;
+
+	if (unlikely(conn->secure))
+		return tcp_secure_recv(conn, iov, niov);
+	n = niov == 1 ? recv(conn->fd.fd, iov[0].iov_base, iov[0].iov_len, 0) :
+			readv(conn->fd.fd, iov, niov);
+	return n < 0 ? -errno : n;
+}
+
 /* True if there may be more to receive. */
 static bool tcp_receive(struct tcp_conn *conn)
 {
 	struct iovec iov[2] = { 0 };
 	int niov = tcp_receive_iov(conn, iov);
+	bool all_came;
 	ssize_t n;
 	int err;
 
@@ -454,12 +470,11 @@ static bool tcp_receive(struct tcp_conn *conn)
 			tcp_give_up(conn, niov);
 		return false;
 	}
-	n = niov == 1 ? recv(conn->fd.fd, iov[0].iov_base, iov[0].iov_len, 0)
-		      : readv(conn->fd.fd, iov, niov);
+	n = bytes_from_peer(conn, iov, niov);
 	if (n <= 0) {
 		conn->eof = n == 0;
-		if (n < 0 && errno != EAGAIN && errno != EINTR)
-			tcp_give_up(conn, -errno);
+		if (n < 0 && n != -EAGAIN && n != -EINTR)
+			tcp_give_up(conn, (int)n);
 		return false;
 	}
 	stat_add(tcp_bytes_in, (uint64_t)n);
@@ -472,7 +487,10 @@ static bool tcp_receive(struct tcp_conn *conn)
 		tcp_send_flush(conn);
 	if (err)
 		tcp_give_up(conn, err);
-	return !err && (size_t)n == iov[0].iov_len + iov[1].iov_len;
+	/* TLS hands out a record at a time. */
+	all_came = !conn->secure &&
+		   (size_t)n < iov[0].iov_len + iov[1].iov_len;
+	return !err && !all_came;
 }
 
 void tcp_recv(struct tcp_conn *conn)

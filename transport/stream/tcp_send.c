@@ -14,6 +14,7 @@
 
 #include "lib/stats.h"
 #include "transport/stream/tcp.h"
+#include "transport/tls/tls.h"
 
 STAT(tcp_bytes_out, "bytes sent over TCP");
 STAT(tcp_replies_lost, "replies lost because their connection had ended");
@@ -139,6 +140,21 @@ static void tcp_send_publish(struct outbox *o, size_t n)
 	conn->out.queued -= n;
 	tcp_send_check(conn);
 }
+
+static ssize_t send_secure(struct outbox *o, const struct outbox_piece *p)
+{
+	struct tcp_conn *conn = container_of(o, struct tcp_conn, out.box);
+
+	return tls_send(atomic_load(&conn->tls), p->iov, p->niov, p->more);
+}
+
+const struct outbox_ops tcp_secure_outbox_ops = {
+	.claim = tcp_send_claim,
+	.fill = tcp_send_fill,
+	.sent = tcp_send_sent,
+	.publish = tcp_send_publish,
+	.send = send_secure,
+};
 
 const struct outbox_ops tcp_outbox_ops = {
 	.claim = tcp_send_claim,

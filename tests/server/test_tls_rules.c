@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Certificates of TLS, and what exports demand of a connection. */
+#include <string.h>
+
+#include "lib/stats.h"
+#include "lib/util.h"
+#include "tests/server/tls_rig.h"
+#include "tests/unit/runner.h"
+#include "wire/nfs3.h"
+
+TEST_CASE(.setup = tls_rig_setup, .teardown = tls_rig_teardown);
+
+/* ---- certificates */
+
+TEST(certificates_are_exchanged_without_a_restart)
+{
+	struct tls_files files = tls_pki_files(&rig.pki);
+	struct tls_client before, after;
+	struct tls_config *config;
+	char *why = NULL, name[32];
+	X509 *cert;
+
+	tls_rig_start(NULL, true);
+	ck_assert(tls_client_start(&before, rig.srv.port, NULL));
+	tls_pki_renew(&rig.pki, "renewed");
+	ck_assert_int_eq(tls_config_read(&files, &config, &why), 0);
+	tls_server_use(rig.srv.tls, config);
+	ck_assert(tls_client_start(&after, rig.srv.port, NULL));
+	cert = SSL_get0_peer_certificate(after.ssl);
+	X509_NAME_get_text_by_NID(X509_get_subject_name(cert), NID_commonName,
+				  name, sizeof(name));
+	ck_assert_str_eq(name, "renewed");
+	ck_assert_int_eq(tls_rig_ask(&before), NFS3_OK);
+	ck_assert_int_eq(tls_rig_ask(&after), NFS3_OK);
+	tls_server_use(rig.srv.tls, NULL);
+	ck_assert_int_eq(tls_rig_ask(&before), NFS3_OK);
+	tls_client_close(&before);
+	tls_client_close(&after);
+	tls_client_open(&after, rig.srv.port);
+	ck_assert(!tls_client_probe(&after));
+	ck_assert_int_eq(tls_rig_ask(&after), NFS3_OK);
+	tls_client_close(&after);
+}
+
+TEST(a_mistake_in_a_file_is_named)
+{
+	struct tls_files good, files;
+	struct tls_config *config;
+	char *why;
+
+	tls_rig_start(NULL, true);
+	good = files = tls_pki_files(&rig.pki);
+	files.key = rig.pki.host;
+	ck_assert_int_eq(tls_config_read(&files, &config, &why), -EINVAL);
+	ck_assert_ptr_nonnull(strstr(why, rig.pki.host));
+	free(why);
+	files = good;
+	files.cert = "/nowhere";
+	ck_assert_int_eq(tls_config_read(&files, &config, &why), -ENOENT);
+	ck_assert_str_eq(why, "the certificate /nowhere: No such file or "
+			 "directory");
+	free(why);
+	files = good;
+	files.ca = rig.pki.key;
+	ck_assert_int_eq(tls_config_read(&files, &config, &why), -EINVAL);
+	ck_assert_ptr_nonnull(strstr(why, rig.pki.key));
+	free(why);
+	files = good;
+	files.crl = rig.pki.cert;
+	ck_assert_int_eq(tls_config_read(&files, &config, &why), -EINVAL);
+	ck_assert_ptr_nonnull(strstr(why, rig.pki.cert));
+	free(why);
+}
+
+static bool is_served(const char *cert)
+{
+	const struct tls_client_config config = { .cert = cert };
+	struct tls_client c;
+	bool served;
+
+	served = tls_client_start(&c, rig.srv.port, &config) &&
+		 tls_rig_ask(&c) == NFS3_OK;
+	tls_client_close(&c);
+	return served;
+}
+
+TEST(a_certificate_of_another_ca_ends_the_handshake)
+{
+	tls_rig_start(NULL, true);
+	ck_assert(is_served(NULL));
+	ck_assert(is_served(rig.pki.host));
+	ck_assert(!is_served(rig.pki.stranger));
+	EVENTUALLY(stats_sum_by_name("tls_failed") == 1);
+	ck_assert(!is_served(rig.pki.revoked));
+	EVENTUALLY(stats_sum_by_name("tls_failed") == 2);
+}
+
+TEST(without_a_trust_store_a_certificate_proves_nothing)
+{
+	tls_rig_start(NULL, false);
+	ck_assert(is_served(NULL));
+	ck_assert(is_served(rig.pki.host));
+	ck_assert(is_served(rig.pki.stranger));
+}
+
+/* ---- exports */
+
+enum { CLEAR, TLS, MTLS, NWAYS };
+
+/* Connects in one of these ways. */
+static void come(struct tls_client *c, int way)
+{
+	const struct tls_client_config config = {
+		.cert = way == MTLS ? rig.pki.host : NULL
+	};
+
+	if (way == CLEAR)
+		tls_client_open(c, rig.srv.port);
+	else
+		ck_assert(tls_client_start(c, rig.srv.port, &config));
+}
+
+TEST(calls_need_the_protection_that_their_export_demands)
+{
+	static const struct {
+		const char *path;
+		int least;
+	} rows[] = {
+		{ "/mem", CLEAR }, { "/any", CLEAR }, { "/tls", TLS },
+		{ "/mtls", MTLS },
+	};
+	uint64_t refused = 0;
+
+	tls_rig_start(NULL, true);
+	for (unsigned i = 0; i < ARRAY_SIZE(rows); i++) {
+		for (int way = CLEAR; way < NWAYS; way++) {
+			bool ok = way >= rows[i].least;
+			struct tls_client c;
+
+			harness_root(&rig.srv, rows[i].path, &rig.top);
+			come(&c, way);
+			ck_assert_int_eq(tls_rig_ask(&c),
+					 ok ? NFS3_OK : -EACCES);
+			/* AUTH_ERROR, AUTH_TOOWEAK */
+			if (!ok)
+				ck_assert_mem_eq(c.buf + 12, "\0\0\0\1\0\0\0\5",
+						 8);
+			refused += !ok;
+			tls_client_close(&c);
+		}
+	}
+	ck_assert_uint_eq(stats_sum_by_name("export_unprotected"), refused);
+}
+
+TEST(each_export_can_be_mounted_in_clear)
+{
+	struct tls_client c;
+
+	tls_rig_start(NULL, true);
+	tls_client_open(&c, rig.srv.port);
+	tls_client_begin(&c, 100005, 3, 1);
+	xdr_put_string(&c.out, "/mtls");
+	tls_client_post(&c);
+	ck_assert_int_eq(tls_rig_status(&c), 0);
+	rig.top = harness_get_fh(&c.in);
+	ck_assert_int_eq(tls_rig_ask(&c), -EACCES);
+	tls_client_close(&c);
+}

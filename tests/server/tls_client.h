@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* tls_client - a client of RPC-with-TLS (RFC 9289) that can lie, and keys. */
+#pragma once
+
+#include <openssl/ssl.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "lib/xdr.h"
+#include "transport/tls/tls.h"
+
+/*
+ * In files below a directory of its own: a CA with the server's certificate,
+ * and those of two clients, the second of which is on the list of revoked ones;
+ * and a stranger's, of another CA.
+ */
+struct tls_pki {
+	char dir[32];
+	char ca[64], crl[64], cert[64], key[64];
+	char host[64], revoked[64], stranger[64];	/* with their keys */
+};
+
+void tls_pki_make(struct tls_pki *p);
+void tls_pki_remove(struct tls_pki *p);
+/* Puts a certificate of the CA's with the name @cn, and its key, in the place
+ * of the server's. */
+void tls_pki_renew(struct tls_pki *p, const char *cn);
+struct tls_files tls_pki_files(const struct tls_pki *p);
+
+/* 0 or NULL is an honest client without a certificate. */
+struct tls_client_config {
+	const char *alpn;		/* "sunrpc"; "": none */
+	int	    version;		/* the latest; TLS1_3_VERSION */
+	const char *cert;		/* file of a certificate and its key */
+};
+
+struct tls_client {
+	int	 fd;
+	SSL_CTX	*ctx;
+	SSL	*ssl;
+	size_t	 record;		/* bytes of each TLS record; 0: all */
+	uint32_t xid;
+	uint8_t	*buf;			/* for a call, and then its reply */
+	struct xdr_out out;		/* behind a call's header */
+	struct xdr_in in;		/* behind a reply's */
+};
+
+#define TLS_CLIENT_BUF	((1u << 20) + 4096)
+
+/* Connects, in clear. */
+void tls_client_open(struct tls_client *c, uint16_t port);
+void tls_client_close(struct tls_client *c);
+/* Sends a call in clear, of NULL, with the flavor AUTH_TLS. */
+void tls_client_ask(struct tls_client *c);
+/* ... and waits for STARTTLS.  False: the reply is another one, or none. */
+bool tls_client_probe(struct tls_client *c);
+/* The handshake.  False: it failed. */
+bool tls_client_shake(struct tls_client *c,
+		      const struct tls_client_config *config);
+/* All of these. */
+bool tls_client_start(struct tls_client *c, uint16_t port,
+		      const struct tls_client_config *config);
+
+/* Begins a call of root's; its arguments follow in c->out. */
+void tls_client_begin(struct tls_client *c, uint32_t prog, uint32_t vers,
+		      uint32_t proc);
+/* Sends it, over TLS if that has begun. */
+void tls_client_post(struct tls_client *c);
+/* Waits for the reply.  0, or as rpc_header_reply(); -ENOTCONN: the connection
+ * has ended. */
+int tls_client_wait(struct tls_client *c);
+int tls_client_call(struct tls_client *c);
+/* True if the server has ended the connection: waits for that. */
+bool tls_client_is_left(struct tls_client *c);

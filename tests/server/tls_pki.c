@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Keys and certificates for the tests of TLS, of two CAs. */
+#include <assert.h>
+#include <openssl/pem.h>
+#include <openssl/x509v3.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tests/server/tls_client.h"
+
+struct authority {
+	EVP_PKEY *key;
+	X509	 *cert;
+};
+
+static void add_ext(X509 *cert, X509 *issuer, int nid, const char *value)
+{
+	X509V3_CTX ctx;
+	X509_EXTENSION *ext;
+
+	X509V3_set_ctx(&ctx, issuer, cert, NULL, NULL, 0);
+	ext = X509V3_EXT_conf_nid(NULL, &ctx, nid, value);
+	assert(ext);
+	X509_add_ext(cert, ext, -1);
+	X509_EXTENSION_free(ext);
+}
+
+/* A certificate of @key's for @cn; of @ca, or NULL: self-signed, a CA's. */
+static X509 *certify(EVP_PKEY *key, const char *cn, long serial,
+		     const struct authority *ca)
+{
+	X509 *cert = X509_new();
+	X509_NAME *name = X509_get_subject_name(cert);
+
+	X509_set_version(cert, X509_VERSION_3);
+	ASN1_INTEGER_set(X509_get_serialNumber(cert), serial);
+	X509_gmtime_adj(X509_getm_notBefore(cert), -3600);
+	X509_gmtime_adj(X509_getm_notAfter(cert), 3600);
+	X509_NAME_add_entry_by_txt(name, "CN", MBSTRING_ASC,
+				   (const uint8_t *)cn, -1, -1, 0);
+	X509_set_issuer_name(cert, ca ? X509_get_subject_name(ca->cert) : name);
+	X509_set_pubkey(cert, key);
+	add_ext(cert, ca ? ca->cert : cert, NID_basic_constraints,
+		ca ? "critical,CA:FALSE" : "critical,CA:TRUE");
+	if (ca)
+		add_ext(cert, ca->cert, NID_subject_alt_name,
+			"DNS:localhost,IP:127.0.0.1");
+	if (!X509_sign(cert, ca ? ca->key : key, EVP_sha256()))
+		abort();
+	return cert;
+}
+
+static struct authority make_ca(const char *cn)
+{
+	struct authority ca = { .key = EVP_EC_gen("P-256") };
+
+	ca.cert = certify(ca.key, cn, 1, NULL);
+	return ca;
+}
+
+static void free_ca(struct authority *ca)
+{
+	EVP_PKEY_free(ca->key);
+	X509_free(ca->cert);
+}
+
+/* Either can be NULL. */
+static void put_pem(const char *path, X509 *cert, EVP_PKEY *key)
+{
+	FILE *f = fopen(path, "w");
+
+	assert(f);
+	if (cert)
+		PEM_write_X509(f, cert);
+	if (key)
+		PEM_write_PrivateKey(f, key, NULL, NULL, 0, NULL, NULL);
+	fclose(f);
+}
+
+/* Both in one file, or the key in @key_path. */
+static void issue(const struct authority *ca, const char *cn, long serial,
+		  const char *path, const char *key_path)
+{
+	EVP_PKEY *key = EVP_EC_gen("P-256");
+	X509 *cert = certify(key, cn, serial, ca);
+
+	put_pem(path, cert, key_path ? NULL : key);
+	if (key_path)
+		put_pem(key_path, NULL, key);
+	X509_free(cert);
+	EVP_PKEY_free(key);
+}
+
+static void put_crl(const struct authority *ca, long serial, const char *path)
+{
+	ASN1_INTEGER *number = ASN1_INTEGER_new();
+	ASN1_TIME *t = ASN1_TIME_new();
+	X509_REVOKED *r = X509_REVOKED_new();
+	X509_CRL *crl = X509_CRL_new();
+	FILE *f = fopen(path, "w");
+
+	assert(f);
+	X509_CRL_set_version(crl, 1);
+	X509_CRL_set_issuer_name(crl, X509_get_subject_name(ca->cert));
+	X509_gmtime_adj(t, -3600);
+	X509_CRL_set1_lastUpdate(crl, t);
+	ASN1_INTEGER_set(number, serial);
+	X509_REVOKED_set_serialNumber(r, number);
+	X509_REVOKED_set_revocationDate(r, t);
+	X509_gmtime_adj(t, 3600);
+	X509_CRL_set1_nextUpdate(crl, t);
+	X509_CRL_add0_revoked(crl, r);
+	X509_CRL_sort(crl);
+	X509_CRL_sign(crl, ca->key, EVP_sha256());
+	PEM_write_X509_CRL(f, crl);
+	fclose(f);
+	X509_CRL_free(crl);
+	ASN1_TIME_free(t);
+	ASN1_INTEGER_free(number);
+}
+
+static void set_path(const struct tls_pki *p, char path[64], const char *name)
+{
+	snprintf(path, 64, "%s/%s", p->dir, name);
+}
+
+void tls_pki_make(struct tls_pki *p)
+{
+	struct authority ca = make_ca("a CA"), other = make_ca("another CA");
+
+	strcpy(p->dir, "/tmp/gannet-tls.XXXXXX");
+	if (!mkdtemp(p->dir))
+		abort();
+	set_path(p, p->ca, "ca.pem");
+	set_path(p, p->crl, "crl.pem");
+	set_path(p, p->cert, "server.pem");
+	set_path(p, p->key, "server.key");
+	set_path(p, p->host, "host.pem");
+	set_path(p, p->revoked, "revoked.pem");
+	set_path(p, p->stranger, "stranger.pem");
+	/* With its key, for tls_pki_renew(). */
+	put_pem(p->ca, ca.cert, ca.key);
+	issue(&ca, "server", 2, p->cert, p->key);
+	issue(&ca, "host", 3, p->host, NULL);
+	issue(&ca, "revoked", 4, p->revoked, NULL);
+	issue(&other, "stranger", 5, p->stranger, NULL);
+	put_crl(&ca, 4, p->crl);
+	free_ca(&ca);
+	free_ca(&other);
+}
+
+void tls_pki_renew(struct tls_pki *p, const char *cn)
+{
+	struct authority ca = { 0 };
+	FILE *f = fopen(p->ca, "r");
+
+	assert(f);
+	ca.cert = PEM_read_X509(f, NULL, NULL, NULL);
+	ca.key = PEM_read_PrivateKey(f, NULL, NULL, NULL);
+	fclose(f);
+	issue(&ca, cn, 6, p->cert, p->key);
+	free_ca(&ca);
+}
+
+void tls_pki_remove(struct tls_pki *p)
+{
+	const char *const files[] = { p->ca, p->crl, p->cert, p->key, p->host,
+				      p->revoked, p->stranger };
+
+	for (unsigned i = 0; i < sizeof(files) / sizeof(*files); i++)
+		unlink(files[i]);
+	rmdir(p->dir);
+}
+
+struct tls_files tls_pki_files(const struct tls_pki *p)
+{
+	return (struct tls_files){ .cert = p->cert, .key = p->key,
+				   .ca = p->ca, .crl = p->crl };
+}

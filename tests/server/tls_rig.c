@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "tests/server/tls_rig.h"
+
+#include <signal.h>
+
+#include "wire/nfs3.h"
+
+struct tls_rig rig;
+
+static const char exports_text[] =
+	"/mem 127.0.0.1(rw,insecure,no_root_squash)\n"
+	"/tls 127.0.0.1(rw,insecure,no_root_squash,xprtsec=tls:mtls)\n"
+	"/mtls 127.0.0.1(rw,insecure,no_root_squash,xprtsec=mtls)\n"
+	"/any 127.0.0.1(rw,insecure,no_root_squash,xprtsec=none:tls)\n";
+
+void tls_rig_setup(void)
+{
+	/* OpenSSL sends by write(2). */
+	signal(SIGPIPE, SIG_IGN);
+	tls_pki_make(&rig.pki);
+}
+
+void tls_rig_teardown(void)
+{
+	harness_stop(&rig.srv);
+	tls_pki_remove(&rig.pki);
+}
+
+void tls_rig_start(const struct tcp_tls *limits, bool trusts)
+{
+	struct tls_files files = tls_pki_files(&rig.pki);
+	struct harness_config c = { .tls = &files, .exports = exports_text,
+				    .protection = EXPORT_MTLS };
+
+	if (!trusts)
+		files.ca = files.crl = NULL;
+	if (limits)
+		c.tls_limits = *limits;
+	harness_start(&rig.srv, &c);
+	harness_root(&rig.srv, "/mem", &rig.top);
+}
+
+void tls_rig_post(struct tls_client *c)
+{
+	tls_client_begin(c, NFS3_PROGRAM, NFS3_VERSION, NFSPROC3_GETATTR);
+	xdr_put_opaque(&c->out, rig.top.data, rig.top.len);
+	tls_client_post(c);
+}
+
+int tls_rig_status(struct tls_client *c)
+{
+	int err = tls_client_wait(c);
+
+	return err ? err : (int)xdr_get_u32(&c->in);
+}
+
+int tls_rig_ask(struct tls_client *c)
+{
+	tls_rig_post(c);
+	return tls_rig_status(c);
+}

@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* server - what TLS connections begin with: rules, certificate, trust store. */
+#include <errno.h>
+#include <openssl/err.h>
+#include <openssl/sslerr.h>
+#include <openssl/x509_vfy.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/fail.h"
+#include "lib/thread.h"
+#include "transport/tls/internal.h"
+#include "transport/tls/tls.h"
+
+struct tls_server {
+	/* Guards @ctx; connections have their own references. */
+	pthread_mutex_t	 lock;
+	SSL_CTX		*ctx;		/* NULL: there is no TLS */
+};
+
+struct tls_config {
+	SSL_CTX		*ctx;
+};
+
+/* RFC 9289 section 7.2, as a list of ALPN. */
+static const uint8_t sunrpc[] = "\6sunrpc";
+#define ALPN	TLSEXT_TYPE_application_layer_protocol_negotiation
+#define SUNRPC_LEN	(sizeof(sunrpc) - 1)
+
+static int select_alpn(SSL *ssl, const unsigned char **out,
+		       unsigned char *len, const unsigned char *in,
+		       unsigned int nin, void *arg)
+{
+	unsigned char *found;
+
+	if (SSL_select_next_proto(&found, len, sunrpc, SUNRPC_LEN, in, nin) !=
+	    OPENSSL_NPN_NEGOTIATED)
+		return SSL_TLSEXT_ERR_ALERT_FATAL;
+	*out = found;
+	return SSL_TLSEXT_ERR_OK;
+}
+
+/* OpenSSL does not ask about ALPN where the client names no protocol. */
+static int demand_alpn(SSL *ssl, int *alert, void *arg)
+{
+	const unsigned char *ext;
+	size_t len;
+
+	if (SSL_client_hello_get0_ext(ssl, ALPN, &ext, &len))
+		return SSL_CLIENT_HELLO_SUCCESS;
+	ERR_raise(ERR_LIB_SSL, SSL_R_NO_APPLICATION_PROTOCOL);
+	*alert = SSL_AD_NO_APPLICATION_PROTOCOL;
+	return SSL_CLIENT_HELLO_ERROR;
+}
+
+/* Without a trust store a certificate is asked for (RFC 9289 section 4.2), and
+ * proves nothing. */
+static int pass_anyone(X509_STORE_CTX *ctx, void *arg)
+{
+	return 1;
+}
+
+/* Never asks at the terminal. */
+static int no_pass_phrase(char *buf, int size, int rwflag, void *arg)
+{
+	return -1;
+}
+
+static int bad_file(const char *what, const char *path, char **why)
+{
+	unsigned long e = ERR_peek_error();
+	const char *text = ERR_reason_error_string(e);
+	int err = ERR_SYSTEM_ERROR(e) ? -ERR_GET_REASON(e) : -EINVAL;
+
+	if (ERR_SYSTEM_ERROR(e))
+		text = strerror(-err);
+	fail_with(why, "%s %s: %s", what, path, text ? text : "not usable");
+	ERR_clear_error();
+	return err;
+}
+
+static int read_own(SSL_CTX *ctx, const struct tls_files *f, char **why)
+{
+	if (SSL_CTX_use_certificate_chain_file(ctx, f->cert) != 1)
+		return bad_file("the certificate", f->cert, why);
+	if (SSL_CTX_use_PrivateKey_file(ctx, f->key, SSL_FILETYPE_PEM) != 1)
+		return bad_file("the key", f->key, why);
+	if (SSL_CTX_check_private_key(ctx) != 1)
+		return bad_file("not the certificate's key:", f->key, why);
+	return 0;
+}
+
+/* The lists of @path, for the store of @ctx. */
+static int read_crl(SSL_CTX *ctx, const char *path, char **why)
+{
+	X509_STORE *store = SSL_CTX_get_cert_store(ctx);
+	X509_LOOKUP *l = X509_STORE_add_lookup(store, X509_LOOKUP_file());
+
+	if (!l || X509_load_crl_file(l, path, X509_FILETYPE_PEM) < 1)
+		return bad_file("the revocation list", path, why);
+	X509_STORE_set_flags(store, X509_V_FLAG_CRL_CHECK);
+	return 0;
+}
+
+static int read_trusted(SSL_CTX *ctx, const struct tls_files *f, char **why)
+{
+	STACK_OF(X509_NAME) *names;
+
+	if (!f->ca) {
+		SSL_CTX_set_cert_verify_callback(ctx, pass_anyone, NULL);
+		return 0;
+	}
+	if (SSL_CTX_load_verify_file(ctx, f->ca) != 1)
+		return bad_file("the trust store", f->ca, why);
+	names = SSL_load_client_CA_file(f->ca);
+	if (!names)
+		return bad_file("the trust store", f->ca, why);
+	SSL_CTX_set_client_CA_list(ctx, names);
+	/* For tls_is_mutual(). */
+	SSL_CTX_set_app_data(ctx, names);
+	return f->crl ? read_crl(ctx, f->crl, why) : 0;
+}
+
+/* Sets the rules of the head of tls.h. */
+static bool set_rules(SSL_CTX *ctx)
+{
+	SSL_CTX_set_options(ctx, SSL_OP_NO_TICKET | SSL_OP_NO_RENEGOTIATION |
+			    SSL_OP_CIPHER_SERVER_PREFERENCE);
+	/* A call that receives ends behind each record, of any kind. */
+	SSL_CTX_clear_mode(ctx, SSL_MODE_AUTO_RETRY);
+	SSL_CTX_set_mode(ctx, SSL_MODE_ENABLE_PARTIAL_WRITE |
+			 SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
+			 SSL_MODE_RELEASE_BUFFERS);
+	SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_OFF);
+	SSL_CTX_set_alpn_select_cb(ctx, select_alpn, NULL);
+	SSL_CTX_set_client_hello_cb(ctx, demand_alpn, NULL);
+	SSL_CTX_set_default_passwd_cb(ctx, no_pass_phrase);
+	SSL_CTX_set_verify(ctx, SSL_VERIFY_PEER, NULL);
+	return SSL_CTX_set_min_proto_version(ctx, TLS1_3_VERSION) == 1 &&
+	       SSL_CTX_set_num_tickets(ctx, 0) == 1 &&
+	       SSL_CTX_set_max_early_data(ctx, 0) == 1 &&
+	       SSL_CTX_set_recv_max_early_data(ctx, 0) == 1;
+}
+
+int tls_config_read(const struct tls_files *files, struct tls_config **out,
+		    char **why)
+{
+	struct tls_config *config = calloc(1, sizeof(*config));
+	int err = -ENOMEM;
+
+	*why = NULL;
+	ERR_clear_error();
+	if (!config)
+		return err;
+	config->ctx = SSL_CTX_new(TLS_server_method());
+	if (config->ctx && set_rules(config->ctx)) {
+		err = read_own(config->ctx, files, why);
+		if (!err)
+			err = read_trusted(config->ctx, files, why);
+	}
+	ERR_clear_error();
+	if (err)
+		tls_config_free(config);
+	else
+		*out = config;
+	return err;
+}
+
+void tls_config_free(struct tls_config *config)
+{
+	if (config)
+		SSL_CTX_free(config->ctx);
+	free(config);
+}
+
+struct tls_server *tls_server_create(void)
+{
+	struct tls_server *s = calloc(1, sizeof(*s));
+
+	if (!s)
+		return NULL;
+	pthread_mutex_init(&s->lock, NULL);
+	return s;
+}
+
+void tls_server_use(struct tls_server *s, struct tls_config *config)
+{
+	SSL_CTX *old;
+
+	mutex_lock(&s->lock);
+	old = s->ctx;
+	s->ctx = config ? config->ctx : NULL;
+	mutex_unlock(&s->lock);
+	SSL_CTX_free(old);
+	free(config);
+}
+
+bool tls_server_has_config(struct tls_server *s)
+{
+	bool has;
+
+	mutex_lock(&s->lock);
+	has = s->ctx;
+	mutex_unlock(&s->lock);
+	return has;
+}
+
+void tls_server_destroy(struct tls_server *s)
+{
+	if (!s)
+		return;
+	SSL_CTX_free(s->ctx);
+	pthread_mutex_destroy(&s->lock);
+	free(s);
+}
+
+int tls_server_ssl(struct tls_server *s, SSL **out)
+{
+	int err = -EOPNOTSUPP;
+
+	*out = NULL;
+	mutex_lock(&s->lock);
+	if (s->ctx) {
+		*out = SSL_new(s->ctx);
+		err = *out ? 0 : -ENOMEM;
+	}
+	mutex_unlock(&s->lock);
+	return err;
+}
+
+bool tls_is_mutual(SSL *ssl)
+{
+	return SSL_CTX_get_app_data(SSL_get_SSL_CTX(ssl)) &&
+	       SSL_get0_peer_certificate(ssl) &&
+	       SSL_get_verify_result(ssl) == X509_V_OK;
+}
+
+const char *tls_reason(const SSL *ssl)
+{
+	unsigned long e = ERR_peek_error();
+
+	if (ERR_GET_REASON(e) == SSL_R_CERTIFICATE_VERIFY_FAILED)
+		return X509_verify_cert_error_string(
+			SSL_get_verify_result(ssl));
+	return ERR_reason_error_string(e);
+}

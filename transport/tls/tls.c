@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* tls - a connection: OpenSSL on our socket calls. */
+#include "transport/tls/tls.h"
+
+#include <errno.h>
+#include <openssl/err.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+#include "lib/thread.h"
+#include "lib/util.h"
+#include "transport/tls/internal.h"
+
+/* Records that one call receives: they can have a byte each. */
+#define RECORDS		16
+#define RECORD_MAX	SSL3_RT_MAX_PLAIN_LENGTH
+
+struct tls_conn {
+	int		 fd;		/* borrowed */
+	bool		 mutual;	/* set by the handshake */
+	/* Guards the rest. */
+	pthread_mutex_t	 lock;
+	SSL		*ssl;
+	int		 err;		/* of the last socket call */
+	bool		 fin;		/* the socket has no more bytes */
+	bool		 closed;	/* close_notify came */
+	int		 end;		/* -errno: OpenSSL must not be called
+					 * again */
+	bool		 more;		/* the record is not the last */
+	size_t		 pending;	/* bytes of a record that the socket
+					 * did not take whole */
+	uint64_t	 clear;		/* bytes sent in clear, */
+	uint64_t	 plain;		/* by tls_send(), */
+	uint64_t	 wire;		/* and by the socket since then */
+};
+
+/* ---- the socket, as OpenSSL calls it: with the lock, or in the handshake */
+
+static int bio_write(BIO *b, const char *data, int len)
+{
+	struct tls_conn *c = BIO_get_data(b);
+	ssize_t n;
+
+	BIO_clear_retry_flags(b);
+	do
+		n = send(c->fd, data, (size_t)len, MSG_NOSIGNAL | MSG_DONTWAIT |
+			 (c->more ? MSG_MORE : 0));
+	while (n < 0 && errno == EINTR);
+	if (n > 0)
+		c->wire += (uint64_t)n;
+	else if (n < 0 && errno == EAGAIN)
+		BIO_set_retry_write(b);
+	else if (n < 0)
+		c->err = -errno;
+	return (int)n;
+}
+
+static int bio_read(BIO *b, char *data, int len)
+{
+	struct tls_conn *c = BIO_get_data(b);
+	ssize_t n;
+
+	BIO_clear_retry_flags(b);
+	do
+		n = recv(c->fd, data, (size_t)len, MSG_DONTWAIT);
+	while (n < 0 && errno == EINTR);
+	if (n == 0)
+		c->fin = true;
+	else if (n < 0 && errno == EAGAIN)
+		BIO_set_retry_read(b);
+	else if (n < 0)
+		c->err = -errno;
+	return (int)n;
+}
+
+static long bio_ctrl(BIO *b, int cmd, long num, void *ptr)
+{
+	struct tls_conn *c = BIO_get_data(b);
+
+	if (cmd == BIO_CTRL_EOF)
+		return c && c->fin;
+	return cmd == BIO_CTRL_FLUSH;
+}
+
+/* Of all connections, for good; NULL: there was no memory. */
+static BIO_METHOD *method;
+
+static void make_method(void)
+{
+	method = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK,
+			      "gannet");
+	if (!method)
+		return;
+	BIO_meth_set_write(method, bio_write);
+	BIO_meth_set_read(method, bio_read);
+	BIO_meth_set_ctrl(method, bio_ctrl);
+}
+
+static BIO *new_bio(void)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+	pthread_once(&once, make_method);
+	return method ? BIO_new(method) : NULL;
+}
+
+/* ---- life */
+
+int tls_conn_create(struct tls_server *s, int fd, uint64_t clear,
+		    struct tls_conn **out)
+{
+	struct tls_conn *c = calloc(1, sizeof(*c));
+	BIO *b = new_bio();
+	int err = c && b ? tls_server_ssl(s, &c->ssl) : -ENOMEM;
+
+	if (err) {
+		BIO_free(b);
+		free(c);
+		return err;
+	}
+	c->fd = fd;
+	c->clear = clear;
+	BIO_set_data(b, c);
+	BIO_set_init(b, 1);
+	SSL_set_bio(c->ssl, b, b);
+	SSL_set_accept_state(c->ssl);
+	pthread_mutex_init(&c->lock, NULL);
+	*out = c;
+	return 0;
+}
+
+void tls_conn_destroy(struct tls_conn *c)
+{
+	if (!c)
+		return;
+	SSL_free(c->ssl);
+	pthread_mutex_destroy(&c->lock);
+	free(c);
+}
+
+/* With the lock, or in the handshake: OpenSSL returned @ret.  0: the client has
+ * closed in order; -EAGAIN, or the reason of the end. */
+static int why_not(struct tls_conn *c, int ret)
+{
+	switch (SSL_get_error(c->ssl, ret)) {
+	case SSL_ERROR_WANT_READ:
+	case SSL_ERROR_WANT_WRITE:
+		return -EAGAIN;
+	case SSL_ERROR_ZERO_RETURN:
+		c->closed = true;
+		return 0;
+	default:
+		c->end = c->err ? c->err : c->fin ? -ECONNRESET : -EPROTO;
+		return c->end;
+	}
+}
+
+int tls_handshake(struct tls_conn *c, uint32_t *events, const char **why)
+{
+	int ret, err;
+
+	ERR_clear_error();
+	*why = NULL;
+	ret = SSL_do_handshake(c->ssl);
+	if (ret == 1) {
+		err = 0;
+		c->mutual = tls_is_mutual(c->ssl);
+	} else {
+		err = why_not(c, ret);
+		*events = SSL_want_write(c->ssl) ? EPOLLOUT : EPOLLIN;
+		if (err == 0)
+			err = -ECONNRESET;
+		if (err != -EAGAIN)
+			*why = tls_reason(c->ssl);
+	}
+	ERR_clear_error();
+	return err;
+}
+
+bool tls_conn_is_mutual(const struct tls_conn *c)
+{
+	return c->mutual;
+}
+
+/* ---- receiving */
+
+/* With the lock.  The bytes, of one record; or as tls_recv(). */
+static ssize_t read_one(struct tls_conn *c, void *to, size_t len)
+{
+	size_t n;
+	int ret;
+
+	if (c->end || c->closed)
+		return c->end;
+	ERR_clear_error();
+	ret = SSL_read_ex(c->ssl, to, len, &n);
+	return ret == 1 ? (ssize_t)n : why_not(c, ret);
+}
+
+ssize_t tls_recv(struct tls_conn *c, const struct iovec *iov, int niov)
+{
+	ssize_t n = 0, total = 0;
+	size_t at = 0;
+	int k = 0;
+
+	for (int records = 0; k < niov && records < RECORDS; records++) {
+		mutex_lock(&c->lock);
+		n = read_one(c, (uint8_t *)iov[k].iov_base + at,
+			     iov[k].iov_len - at);
+		mutex_unlock(&c->lock);
+		if (n <= 0)
+			break;
+		total += n;
+		at += (size_t)n;
+		if (at == iov[k].iov_len) {
+			at = 0;
+			k++;
+		}
+	}
+	/* An end comes again with the next call. */
+	return total ? total : n;
+}
+
+bool tls_pending(struct tls_conn *c)
+{
+	bool pending;
+
+	mutex_lock(&c->lock);
+	pending = c->end || c->closed || SSL_pending(c->ssl) > 0;
+	mutex_unlock(&c->lock);
+	return pending;
+}
+
+bool tls_is_closed(struct tls_conn *c)
+{
+	bool closed;
+
+	mutex_lock(&c->lock);
+	closed = c->closed;
+	mutex_unlock(&c->lock);
+	return closed;
+}
+
+/* ---- sending */
+
+/* A place in the pieces to be sent. */
+struct cursor {
+	const struct iovec *iov;
+	unsigned	 niov;
+	size_t		 at;		/* in the first one */
+	size_t		 left;		/* in all */
+};
+
+static void advance(struct cursor *p, size_t n)
+{
+	p->left -= n;
+	p->at += n;
+	while (p->niov > 0 && p->at >= p->iov->iov_len) {
+		p->at -= p->iov->iov_len;
+		p->iov++;
+		p->niov--;
+	}
+}
+
+/* The next @len bytes in one place: where they are, or copied to @to. */
+static const uint8_t *in_one_place(const struct cursor *p, size_t len,
+				   uint8_t *to)
+{
+	const uint8_t *first = (const uint8_t *)p->iov->iov_base + p->at;
+	size_t n = p->iov->iov_len - p->at, done = 0;
+	const struct iovec *v = p->iov;
+
+	if (n >= len)
+		return first;
+	for (;;) {
+		n = MIN(n, len - done);
+		memcpy(to + done, first, n);
+		done += n;
+		if (done == len)
+			return to;
+		v++;
+		first = v->iov_base;
+		n = v->iov_len;
+	}
+}
+
+/* With the lock.  The bytes, all of a record; or -errno. */
+static ssize_t write_one(struct tls_conn *c, const struct cursor *p, bool more)
+{
+	uint8_t record[RECORD_MAX];
+	size_t len = MIN(p->left, (size_t)RECORD_MAX), n;
+	int ret, err;
+
+	/* Begun with so many bytes, a record is ended with no fewer. */
+	if (c->end || len < c->pending)
+		return c->end ? c->end : -EPROTO;
+	c->more = more || len < p->left;
+	ERR_clear_error();
+	ret = SSL_write_ex(c->ssl, in_one_place(p, len, record), len, &n);
+	c->pending = ret == 1 ? 0 : len;
+	if (ret != 1) {
+		err = why_not(c, ret);
+		return err ? err : -EPIPE;
+	}
+	c->plain += n;
+	return (ssize_t)n;
+}
+
+ssize_t tls_send(struct tls_conn *c, const struct iovec *iov, unsigned niov,
+		 bool more)
+{
+	struct cursor p = { .iov = iov, .niov = niov };
+	ssize_t n = 0, total = 0;
+
+	for (unsigned i = 0; i < niov; i++)
+		p.left += iov[i].iov_len;
+	advance(&p, 0);
+	while (p.left > 0) {
+		mutex_lock(&c->lock);
+		n = write_one(c, &p, more);
+		mutex_unlock(&c->lock);
+		if (n < 0)
+			break;
+		total += n;
+		advance(&p, (size_t)n);
+	}
+	/* An error comes again with the next call. */
+	return total ? total : n;
+}
+
+void tls_close(struct tls_conn *c)
+{
+	mutex_lock(&c->lock);
+	ERR_clear_error();
+	c->more = false;
+	if (!c->end && c->pending == 0 && SSL_is_init_finished(c->ssl))
+		SSL_shutdown(c->ssl);
+	ERR_clear_error();
+	mutex_unlock(&c->lock);
+}
+
+uint64_t tls_acked(struct tls_conn *c, uint64_t acked)
+{
+	uint64_t all, more;
+
+	mutex_lock(&c->lock);
+	all = c->clear + c->plain;
+	more = c->wire - c->plain;
+	mutex_unlock(&c->lock);
+	/* Each byte of what is not acknowledged can be one of ours. */
+	acked -= MIN(acked, more);
+	return MIN(all, acked);
+}

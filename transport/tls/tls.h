@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * tls - the server's side of TLS on a stream socket, by OpenSSL.
+ *
+ * As RFC 9289 section 5 has it: TLS 1.3 alone, ALPN "sunrpc" alone, no early
+ * data, no resumption.  A client may show a certificate: one that the trust
+ * store does not know ends the handshake, and without a trust store it proves
+ * nothing.
+ *
+ * One thread at a time does the handshake.  After that one thread receives
+ * while another one sends: a lock orders them, for the time of a record.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include <sys/uio.h>
+
+struct tls_server;
+struct tls_config;
+struct tls_conn;
+
+/* Files in PEM.  Borrowed for the call. */
+struct tls_files {
+	const char *cert;	/* the server's certificate and its chain */
+	const char *key;	/* of it, without a pass phrase */
+	const char *ca;		/* the trust store for clients' certificates,
+				 * or NULL */
+	const char *crl;	/* lists of revoked ones, or NULL */
+};
+
+/* Reads @files.  0, or -errno with the reason in *@why (malloced, perhaps
+ * NULL).  Waits for the disk.  Any thread. */
+int tls_config_read(const struct tls_files *files, struct tls_config **out,
+		    char **why);
+/* NULL is ignored. */
+void tls_config_free(struct tls_config *config);
+
+/* Has no TLS yet.  NULL: no memory. */
+struct tls_server *tls_server_create(void);
+/* Takes @config, for handshakes that begin from now on.  NULL: there is no TLS
+ * for connections that ask from now on.  Any thread. */
+void tls_server_use(struct tls_server *s, struct tls_config *config);
+/* Any thread. */
+bool tls_server_has_config(struct tls_server *s);
+/* No connection is left.  NULL is ignored. */
+void tls_server_destroy(struct tls_server *s);
+
+/* Begins TLS on the socket @fd, which does not block and is borrowed.  Bytes
+ * went out in clear before, @clear of them.  0; -EOPNOTSUPP: there is no TLS
+ * any longer; or -ENOMEM.  Any thread. */
+int tls_conn_create(struct tls_server *s, int fd, uint64_t clear,
+		    struct tls_conn **out);
+/* NULL is ignored. */
+void tls_conn_destroy(struct tls_conn *c);
+
+/*
+ * Goes on with the handshake, as far as the bytes that came allow; computes for
+ * milliseconds.  0: it is complete; -EAGAIN: *@events (EPOLLIN or EPOLLOUT) is
+ * awaited; else -errno, and *@why (a literal, or NULL) is the reason.
+ */
+int tls_handshake(struct tls_conn *c, uint32_t *events, const char **why);
+/* After the handshake: the client has a certificate of the trust store's. */
+bool tls_conn_is_mutual(const struct tls_conn *c);
+
+/* Receives into @iov, of a bounded number of records.  The bytes; 0: the client
+ * has closed in order; -EAGAIN: nothing more has come; -ECONNRESET: the
+ * connection ended without a word; -EPROTO: a record is wrong; or -errno. */
+ssize_t tls_recv(struct tls_conn *c, const struct iovec *iov, int niov);
+/* True if tls_recv() has something to tell although the socket has no bytes. */
+bool tls_pending(struct tls_conn *c);
+/* Sends from @iov; @more: other bytes follow at once.  The bytes, fewer if the
+ * socket is full; -EAGAIN: it took none; or -errno.  After a short send the
+ * next one begins with the bytes that were not sent. */
+ssize_t tls_send(struct tls_conn *c, const struct iovec *iov, unsigned niov,
+		 bool more);
+/* Tells the client that no more data follow (RFC 8446 section 6.1), unless the
+ * connection is broken or the socket full. */
+void tls_close(struct tls_conn *c);
+/*
+ * The peer's system has acknowledged @acked bytes of the socket.  Returns how
+ * many of those that were sent in clear or by tls_send() it surely has: all,
+ * where it acknowledged all, else perhaps fewer than it has.  Any thread.
+ */
+uint64_t tls_acked(struct tls_conn *c, uint64_t acked);
+/* The client has told that no more data follow.  Any thread. */
+bool tls_is_closed(struct tls_conn *c);

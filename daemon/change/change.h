@@ -213,14 +213,16 @@ void rules_tell(const struct rules *old, struct export_table *t,
 void tune_connections(struct xprt_env *env, const struct options *o);
 
 /*
- * Reads gannet.conf and the exports again, and makes them the current ones:
- * both, or neither after a mistake, which is logged.  Logs what changed, at a
- * level that shows it; the caller sets the log's level.  *@now is what the
- * last reload made, or NULL before the first, when @start holds; it becomes
- * the new options, for tune_free().  0 or -errno; @out, or NULL, tells more.
+ * Reads gannet.conf, the files of TLS and the exports again, and makes them the
+ * current ones: all, or none after a mistake, which is logged.  Logs what
+ * changed, at a level that shows it; the caller sets the log's level.  *@now is
+ * what the last reload made, or NULL before the first, when @start holds; it
+ * becomes the new options, for tune_free().  0 or -errno; @out, or NULL, tells
+ * more.
  */
 int tune_reload(const struct options *start, struct options **now,
-		struct export_table *exports, struct outcome *out);
+		struct export_table *exports, struct tls_server *tls,
+		struct outcome *out);
 /* The options by which exports are read, and kept: those of @now, or if it is
  * NULL of @start; the state directory is that of @start, whose lock the server
  * has.  Borrowed from both. */

@@ -242,11 +242,21 @@ int exports_check(const struct options *o, const struct backends *backends,
 	const struct export_config config = {
 		.backend = &posix_vfs_ops, .backends = backends,
 		.manage_gids = o->manage_gids, .krb5 = krb5, .check = true,
+		.protection = options_protection(o),
 	};
 	struct export_table *t;
 	bool mounted = true;
-	int err = export_table_create(&config, &t);
+	struct tls_config *tls;
+	char *why;
+	int err = options_tls(o, &tls, &why);
 
+	if (err) {
+		log_err("%s", why ? why : strerror(-err));
+		free(why);
+		return err;
+	}
+	tls_config_free(tls);
+	err = export_table_create(&config, &t);
 	if (err) {
 		log_err("cannot check: %s", strerror(-err));
 		return err;

@@ -95,8 +95,10 @@ static int try_audit(const struct options *old, const struct options *o,
 }
 
 int tune_reload(const struct options *start, struct options **now,
-		struct export_table *exports, struct outcome *out)
+		struct export_table *exports, struct tls_server *tls,
+		struct outcome *out)
 {
+	struct tls_config *config = NULL;
 	const struct options *old = *now ? : start;
 	struct options *o = calloc(1, sizeof(*o));
 	struct rules before = rules_of(exports);
@@ -106,10 +108,13 @@ int tune_reload(const struct options *start, struct options **now,
 
 	if (!err)
 		err = try_audit(old, o, &why);
+	if (!err)
+		err = options_tls(o, &config, &why);
 	if (err) {
 		outcome_error(out, why ? why : strerror(-err));
 	} else {
 		export_table_manage_gids(exports, o->manage_gids);
+		export_table_protection(exports, options_protection(o));
 		by = tune_exports(start, o);
 		err = own_files_keep(&by);
 		if (err)
@@ -121,7 +126,9 @@ int tune_reload(const struct options *start, struct options **now,
 	}
 	free(why);
 	if (err) {
+		tls_config_free(config);
 		export_table_manage_gids(exports, old->manage_gids);
+		export_table_protection(exports, options_protection(old));
 		by = tune_exports(start, old);
 		own_files_keep(&by);
 		log_warn("configuration and exports unchanged");
@@ -129,6 +136,7 @@ int tune_reload(const struct options *start, struct options **now,
 		tune_free(o);
 		return err;
 	}
+	tls_server_use(tls, config);
 	/* A lower level must not hide the lines about it, nor one that
 	 * gannetctl set. */
 	if (log_threshold < old->log_level)

@@ -19,6 +19,7 @@
 #include "daemon/serve/kerberos.h"
 #include "daemon/serve/serve.h"
 #include "daemon/serve/locks.h"
+#include "daemon/serve/tls.h"
 #include "exports/export.h"
 #include "lib/clock.h"
 #include "lib/util.h"
@@ -36,8 +37,7 @@
 /* A client's replies and next calls may be on their way for so long. */
 #define PATH_US		10000
 
-/* A fabric in use. */
-struct started {
+struct started {		/* a fabric in use */
 	const struct fabric_row *row;
 	struct fabric		 fabric;
 };
@@ -47,8 +47,7 @@ struct listener {
 	const char	     *name;	/* in "ready: NAME PORT" */
 	unsigned	      over;	/* RPC_OVER_... */
 	struct started	     *fabric;	/* of RDMA */
-	/* The program whose own port this is, or NULL. */
-	const struct rpc_program *only;
+	const struct rpc_program *only;	/* whose own port this is; or NULL */
 };
 
 struct server {
@@ -62,11 +61,11 @@ struct server {
 	struct pollers		 device_pollers;
 	struct rpc_server	*rpc;
 	struct work_class	*names;		/* of name look-ups */
+	struct tls_part		 tls;
 	struct audit		*audit;
 	struct export_table	*exports;
 	struct changer		*changer;
-	/* Of program_rows; NULL: not needed. */
-	struct rpc_program	*programs[PROGRAMS_MAX];
+	struct rpc_program	*programs[PROGRAMS_MAX];	/* or NULL */
 	struct locks		 locks;
 	struct xprt_env		 env;
 	struct xprt_env		 device_env;
@@ -89,7 +88,6 @@ void server_reload(struct server *s)
 	changer_reload(s->changer);
 }
 
-/* Makes l->l. */
 static int listen_at(struct server *s, const struct sockaddr *sa,
 		     struct listener *l)
 {
@@ -103,7 +101,7 @@ static int listen_at(struct server *s, const struct sockaddr *sa,
 	struct xprt_env *env = &s->env;
 
 	if (l->over == RPC_OVER_TCP)
-		return tcp_listen(env, sa, NULL, &l->l);
+		return tcp_listen(env, sa, &s->tls.tcp, &l->l);
 	if (l->over == RPC_OVER_UDP)
 		return udp_listen(env, sa, NULL, &l->l);
 	if (l->fabric->row->has_own_pollers)
@@ -349,7 +347,7 @@ static int start_programs(struct server *s)
 	const struct export_config exports = {
 		.backend = &posix_vfs_ops, .backends = s->backends,
 		.state_dir = s->o->state_dir, .manage_gids = s->o->manage_gids,
-		.krb5 = s->krb5 != NULL,
+		.krb5 = s->krb5 != NULL, .protection = options_protection(s->o),
 		.attach = share_give, .release = share_return,
 		.arg = &s->shares,
 	};
@@ -377,7 +375,9 @@ static int start_programs(struct server *s)
 	err = own_files_keep(s->o);
 	if (err)
 		return cannot("the exports", err);
-	err = audit_create(s->o, &s->audit);
+	err = tls_part_start(&s->tls, s->o, s->rpc);
+	if (!err)
+		err = audit_create(s->o, &s->audit);
 	if (!err)
 		err = locks_start(s->o, &s->locks);
 	/* Which may take long: the grace period of the locks begins later. */
@@ -392,7 +392,7 @@ static int start_programs(struct server *s)
 static int tune(struct server *s, struct outcome *o)
 {
 	struct xprt_env env = s->env;
-	int err = tune_reload(s->o, &s->now, s->exports, o);
+	int err = tune_reload(s->o, &s->now, s->exports, s->tls.server, o);
 
 	/* Its file might have been moved away, whatever the mistake was. */
 	audit_apply(s->audit, s->now ? s->now : s->o);
@@ -407,7 +407,6 @@ static int tune(struct server *s, struct outcome *o)
 		if (s->listeners[i].l->gate)
 			xprt_gate_limit(s->listeners[i].l->gate, env.max_conns,
 					env.max_peer_conns);
-	/* All of it holds. */
 	log_info("configuration and exports read again");
 	log_threshold = s->now->log_level;
 	return 0;
@@ -557,6 +556,7 @@ void server_stop(struct server *s)
 	shares_clear(&s->shares);
 	if (s->names)
 		work_class_destroy(s->names);
+	tls_part_stop(&s->tls);
 	if (s->rpc)
 		kerberos_end(s->krb5, s->rpc);
 	xprt_clients_destroy(s->clients);

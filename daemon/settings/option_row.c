@@ -239,6 +239,19 @@ static const struct option_row rows[] = {
 	  "this: those in /etc/krb5.keytab, if it is there and\n"
 	  "gannet-krb5 is installed",
 	  TEXT(krb5_keytab, check_keytab) },
+	{ "server", "tls-cert", "tls-cert", "FILE",
+	  "serve TLS over TCP with the certificate in FILE, and\n"
+	  "its chain (PEM)",
+	  TEXT(tls_cert, check_file_name), .live = true },
+	{ "server", "tls-key", "tls-key", "FILE",
+	  "the key of the certificate (PEM)",
+	  TEXT(tls_key, check_file_name), .live = true },
+	{ "server", "tls-ca", "tls-ca", "FILE",
+	  "the authorities that clients' certificates are of (PEM)",
+	  TEXT(tls_ca, check_file_name), .live = true },
+	{ "server", "tls-crl", "tls-crl", "FILE",
+	  "their lists of revoked certificates (PEM)",
+	  TEXT(tls_crl, check_file_name), .live = true },
 	{ "server", "seccomp", "seccomp", "WHAT",
 	  "on a system call that serving does not need: kill (the\n"
 	  "default) ends the server, log makes the kernel log it,\n"

@@ -63,8 +63,8 @@ static const char *keytab_of(const struct options *o)
 
 int own_files_keep(const struct options *o)
 {
-	/* Ten of one path each, at most, and the list. */
-	size_t room = 10 + o->exports_files->n;
+	/* Fourteen of one path each, at most, and the list. */
+	size_t room = 14 + o->exports_files->n;
 	struct own_list l = { calloc(room, sizeof(*l.v)), 0, room };
 	char log[PATH_MAX], drop_ins[PATH_MAX];
 	const char *keytab = keytab_of(o);
@@ -84,6 +84,10 @@ int own_files_keep(const struct options *o)
 		memcpy(drop_ins + len, ".d", sizeof(".d"));
 		own_list_add(&l, drop_ins);
 	}
+	own_list_add(&l, o->tls_cert);
+	own_list_add(&l, o->tls_key);
+	own_list_add(&l, o->tls_ca);
+	own_list_add(&l, o->tls_crl);
 	own_list_add(&l, keytab);
 	own_list_add(&l, keytab || o->backends->n ? o->backend_dir : NULL);
 	own_list_add_all(&l, o->exports_files);

@@ -13,8 +13,10 @@
 #include <sys/socket.h>
 
 #include "daemon/confine/confine.h"
+#include "exports/export.h"
 #include "lib/log.h"
 #include "transport/fabric/fabrics.h"
+#include "transport/tls/tls.h"
 
 /* Read unless options name others; also directories of their names and ".d". */
 #define SYSTEM_CONFIG	SYSCONFDIR "/gannet/gannet.conf"
@@ -62,6 +64,10 @@ struct options {
 	unsigned	  rdma_credits;	/* most of an RDMA connection */
 	size_t		  rdma_memory;	/* bytes of RDMA connections */
 	const char	 *krb5_keytab;	/* "off"; NULL: the system's, if any */
+	const char	 *tls_cert;	/* NULL: there is no TLS */
+	const char	 *tls_key;
+	const char	 *tls_ca;	/* NULL: no client proves what it is */
+	const char	 *tls_crl;
 	unsigned	  seccomp;	/* enum confine_calls */
 	size_t		  reply_memory;	/* bytes of remembered replies */
 	const char	 *config;	/* file; NULL: the system's, if any */
@@ -197,6 +203,14 @@ int config_read(struct options *o, char **why);
 int own_files_keep(const struct options *o);
 /* The module krb5 is in the directory of modules. */
 bool options_has_krb5(const struct options *o);
+
+/* tls_files - the files of TLS. */
+
+/* Reads the files of TLS; *@out is NULL if @o names none.  0, or -errno with
+ * the reason in *@why (malloced; NULL: no memory for it). */
+int options_tls(const struct options *o, struct tls_config **out, char **why);
+/* The most that connections can have with @o. */
+enum export_protection options_protection(const struct options *o);
 
 /* dropins - the files of a directory whose names end alike. */
 

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* TLS of gannetd, confined: its settings, and files that change. */
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "lib/util.h"
+#include "tests/server/daemon_run.h"
+#include "tests/server/tls_client.h"
+#include "tests/unit/runner.h"
+
+#define ARGS(...) ((const char *const[]){ __VA_ARGS__, NULL })
+#define MEM	"--export", "mem:/m 127.0.0.1(rw,insecure)"
+#define TLS	"--tls-cert", pki.cert, "--tls-key", pki.key
+
+static struct daemon_run d;
+static struct tls_pki pki;
+
+static void setup(void)
+{
+	signal(SIGPIPE, SIG_IGN);
+	tls_pki_make(&pki);
+	daemon_prepare(&d);
+}
+
+static void teardown(void)
+{
+	daemon_clean(&d);
+	tls_pki_remove(&pki);
+}
+
+TEST_CASE(.setup = setup, .teardown = teardown);
+
+/* NULL of NFS. */
+static int ask(struct tls_client *c)
+{
+	tls_client_begin(c, 100003, 3, 0);
+	return tls_client_call(c);
+}
+
+/* True if the server's certificate is @cn's. */
+static bool is_named(struct tls_client *c, const char *cn)
+{
+	X509 *cert = SSL_get0_peer_certificate(c->ssl);
+	char name[32];
+
+	X509_NAME_get_text_by_NID(X509_get_subject_name(cert), NID_commonName,
+				  name, sizeof(name));
+	return strcmp(name, cn) == 0;
+}
+
+/* True if a new connection gets that certificate. */
+static bool serves(const char *cn)
+{
+	struct tls_client c;
+	bool ok = tls_client_start(&c, d.tcp_port, NULL) && ask(&c) == 0 &&
+		  is_named(&c, cn);
+
+	tls_client_close(&c);
+	return ok;
+}
+
+TEST(a_reload_exchanges_the_certificate)
+{
+	struct tls_client c;
+
+	ck_assert(daemon_start(&d, ARGS(MEM, TLS, "--tls-ca", pki.ca,
+					"--tls-crl", pki.crl)));
+	ck_assert(daemon_logged(&d, "TLS: serving with the certificate in "));
+	ck_assert(tls_client_start(&c, d.tcp_port, NULL));
+	ck_assert_int_eq(ask(&c), 0);
+	ck_assert(is_named(&c, "server"));
+	tls_pki_renew(&pki, "renewed");
+	ck_assert(serves("server"));
+	kill(d.pid, SIGHUP);
+	ck_assert(daemon_logged(&d, "configuration and exports read again"));
+	ck_assert(serves("renewed"));
+	ck_assert_int_eq(ask(&c), 0);
+	tls_client_close(&c);
+	daemon_end(&d, SIGTERM);
+	ck_assert_int_eq(d.status, 0);
+}
+
+TEST(a_mistake_in_a_file_changes_nothing)
+{
+	FILE *f;
+
+	ck_assert(daemon_start(&d, ARGS(MEM, TLS)));
+	f = fopen(pki.cert, "w");
+	fputs("no certificate\n", f);
+	fclose(f);
+	kill(d.pid, SIGHUP);
+	ck_assert(daemon_logged(&d, "configuration and exports unchanged"));
+	ck_assert(daemon_has_logged(&d, pki.cert));
+	ck_assert(serves("server"));
+	daemon_end(&d, SIGTERM);
+}
+
+TEST(a_reload_begins_and_ends_tls)
+{
+	char config[128];
+	struct tls_client c;
+	FILE *f;
+
+	snprintf(config, sizeof(config), "%s/gannet.conf", d.dir);
+	f = fopen(config, "w");
+	fclose(f);
+	ck_assert(daemon_start(&d, ARGS(MEM, "--config", config)));
+	tls_client_open(&c, d.tcp_port);
+	ck_assert(!tls_client_probe(&c));
+	tls_client_close(&c);
+	f = fopen(config, "w");
+	fprintf(f, "[server]\ntls-cert = %s\ntls-key = %s\n", pki.cert,
+		pki.key);
+	fclose(f);
+	kill(d.pid, SIGHUP);
+	EVENTUALLY(serves("server"));
+	f = fopen(config, "w");
+	fclose(f);
+	kill(d.pid, SIGHUP);
+	EVENTUALLY(!serves("server"));
+	ck_assert(daemon_answers(&d));
+	daemon_end(&d, SIGTERM);
+}
+
+TEST(exports_can_demand_tls_where_there_is_tls)
+{
+	const char *export = "mem:/m 127.0.0.1(rw,insecure,xprtsec=tls)";
+	const char *mutual = "mem:/m 127.0.0.1(rw,insecure,xprtsec=mtls)";
+
+	ck_assert(!daemon_start(&d, ARGS("--check", "--export", export)));
+	ck_assert_int_ne(WEXITSTATUS(d.status), 0);
+	ck_assert(!daemon_start(&d, ARGS("--check", TLS, "--export", export)));
+	ck_assert_int_eq(WEXITSTATUS(d.status), 0);
+	ck_assert(!daemon_start(&d, ARGS("--check", TLS, "--export", mutual)));
+	ck_assert_int_ne(WEXITSTATUS(d.status), 0);
+	ck_assert(!daemon_start(&d, ARGS("--check", TLS, "--tls-ca", pki.ca,
+					 "--export", mutual)));
+	ck_assert_int_eq(WEXITSTATUS(d.status), 0);
+}
+
+TEST(settings_that_need_others_say_so)
+{
+	ck_assert(!daemon_start(&d, ARGS(MEM, "--tls-cert", pki.cert)));
+	ck_assert(daemon_has_logged(&d, "tls-cert and tls-key"));
+	ck_assert(!daemon_start(&d, ARGS(MEM, "--tls-ca", pki.ca)));
+	ck_assert(daemon_has_logged(&d, "tls-ca and tls-crl need tls-cert"));
+	ck_assert(!daemon_start(&d, ARGS(MEM, TLS, "--tls-crl", pki.crl)));
+	ck_assert(daemon_has_logged(&d, "tls-crl needs tls-ca"));
+	ck_assert(!daemon_start(&d, ARGS(MEM, "--tls-cert", pki.cert,
+					 "--tls-key", pki.host)));
+	ck_assert(daemon_has_logged(&d, pki.host));
+}

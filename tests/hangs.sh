@@ -40,6 +40,17 @@ check 'a limit holds for what has a longer one' \
 	hangs "'$top/tests/limited.sh' 100 bash -c '$daemon; sleep 1003' \$0"
 check 'whose daemon has gone' soon gone "$tmp/hung.pid"
 
+# As Check does.
+printf '%s\n' '#!/bin/bash' 'trap "kill -TERM 0" TERM' \
+	'sleep 1004 & wait' > "$tmp/test_spread"
+chmod +x "$tmp/test_spread"
+spreads()
+{
+	"$top/tests/limited.sh" 1 "$tmp/test_spread" > "$tmp/said" 2>&1
+	[ $? = 124 ] && grep -q '^hung: not over' "$tmp/said"
+}
+check 'a test that hands the signal on ends alone' spreads
+
 ends() { "$top/tests/limited.sh" 100 bash -c "$daemon; exit 3" "$tmp/ok.pid"; }
 ends
 check 'a command that ends has its status' test $? = 3

@@ -83,12 +83,18 @@ show_hung()
 	done
 } 2>&1
 
-# signal_hung SIGNAL
+# signal_hung SIGNAL: a program of Check's would hand SIGTERM on to its whole
+# process group, which is the callers' too, so it is killed.
 signal_hung()
 {
-	# shellcheck disable=SC2046 # numbers
-	kill "-$1" $(limited) 2>/dev/null
-}
+	local p
+	for p in $(limited); do
+		case $(cat "/proc/$p/comm") in
+		test_*) kill -KILL "$p" ;;
+		*) kill "-$1" "$p" ;;
+		esac
+	done
+} 2>/dev/null
 
 # wait_seconds SECONDS: while the script lives.
 wait_seconds()

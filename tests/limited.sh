@@ -21,7 +21,9 @@ limited()
 	[ -n "$first" ] ||
 		first=$(grep -lzs "^GANNET_LIMITED=.*:$limit_mark:" \
 			/proc/[0-9]*/environ | cut -d/ -f3)
-	ps -eo pid=,ppid= | awk -v first="$first" -v self=$$ '
+	cat /proc/[0-9]*/stat |
+		sed -nE 's/^([0-9]+) \(.*\) . ([0-9]+) .*/\1 \2/p' |
+		awk -v first="$first" -v self=$$ '
 		{ parent[$1] = $2 }
 		END {
 			n = split(first, list)
@@ -73,8 +75,12 @@ show_hung()
 	local p n=0 list
 	list=$(limited "$@")
 	[ -n "$list" ] || { echo "no process is left"; return; }
-	ps -o pid,ppid,etimes,stat,wchan:20,args \
-		-p "$(paste -sd, <<< "$list")" | cut -c1-200
+	if ! ps -o pid,ppid,etimes,stat,wchan:20,args \
+			-p "$(paste -sd, <<< "$list")" 2>/dev/null; then
+		for p in $list; do
+			echo "$p $(tr '\0' ' ' < "/proc/$p/cmdline")"
+		done
+	fi | cut -c1-200
 	for p in $list; do
 		! is_a_shell "$p" && [ "$p" != "${1-}" ] || continue
 		[ $((n += 1)) -le 6 ] || break

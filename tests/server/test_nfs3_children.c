@@ -226,7 +226,8 @@ TEST(a_child_in_use_stays_open_however_many_are_entered)
 	struct sockaddr_in peer = { .sin_family = AF_INET,
 				    .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	const struct export_peer from = { (struct sockaddr *)&peer, true,
-					  RPC_AUTH_SYS, EXPORT_CALLS };
+					  RPC_AUTH_SYS, EXPORT_CALLS,
+					  EXPORT_CLEAR };
 	struct vfs_handle h;
 	struct export_opts opts;
 	struct export_tree *e;

@@ -204,7 +204,8 @@ static struct export_tree *keep_export(nfs_fh3 fh)
 		.sin_addr.s_addr = htonl(INADDR_LOOPBACK),
 	};
 	const struct export_peer from = { (const struct sockaddr *)&at, true,
-					  RPC_AUTH_SYS, EXPORT_LOCKS };
+					  RPC_AUTH_SYS, EXPORT_LOCKS,
+					  EXPORT_CLEAR };
 	struct export_opts opts;
 	struct vfs_handle h;
 	struct export_tree *e;

@@ -25,10 +25,16 @@ static struct gss_client g;
 static struct nfs3_fh top;
 static uint8_t data[GSS_CLIENT_DATA];
 static atomic_uint accepts;
+
+/* The bound is that of all clients, not of each. */
+static bool bounds_all;
+
 static void setup(enum door door)
 {
 	const struct rpc_gss_config config = {
-		.mech = &gss_xor, .arg = &accepts, .max_client = PROVEN_MAX,
+		.mech = &gss_xor, .arg = &accepts,
+		.max = bounds_all ? PROVEN_MAX : 0,
+		.max_client = bounds_all ? 10 * PROVEN_MAX : PROVEN_MAX,
 		.max_client_new = NEW_MAX,
 	};
 
@@ -44,6 +50,7 @@ static void setup(enum door door)
 /* Contexts and their keys are freed. */
 static void teardown(void)
 {
+	bounds_all = false;
 	caller_close(&c);
 	doors_close(&d);
 	rpc_gss_destroy(gss);
@@ -472,10 +479,11 @@ TEST(contexts_without_a_call_push_out_no_other)
 	teardown();
 }
 
-TEST(the_least_recently_used_context_makes_room)
+TEST_LOOP(the_least_recently_used_context_makes_room, 0, 2)
 {
 	static uint8_t handles[PROVEN_MAX + 1][16];
 
+	bounds_all = _i;
 	setup(DOOR_TCP);
 	for (unsigned i = 0; i <= PROVEN_MAX; i++) {
 		make(0, 100);

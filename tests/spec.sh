@@ -55,12 +55,14 @@ version=$(sed -n 's/^AC_INIT(\[gannet\], \[\([0-9.]*\)\].*/\1/p' \
 grep -qx "Version: *$version" "$dir/parsed" || fail "its version is $version"
 
 # What configure.ac asks for, in the same versions.
+other='^check|^libnfs'
+[ -e modules/krb5/krb5.so ] || other+='|^krb5'
 while read -r module least; do
 	grep -qxF "BuildRequires: pkgconfig($module)${least:+ $least}" \
 		"$dir/parsed" || fail "it needs $module $least"
 done < <(grep -o 'PKG_CHECK_MODULES(\[[A-Z]*\], *\[[^]]*' "$src/configure.ac" |
-	sed 's/.*\[//' | grep -v '^check\|^libnfs' |
-	grep -oE '[a-z][a-z-]*( >= [0-9.]+)?')
+	sed 's/.*\[//' | grep -vE "$other" |
+	grep -oE '[a-z][a-z0-9-]*( >= [0-9.]+)?')
 
 awk '/^%/ { on = $1 == "%install" } on && !/^%install/' "$dir/parsed" \
 	> "$dir/install"

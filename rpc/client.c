@@ -155,10 +155,13 @@ static bool transmit(struct client_call *call)
 	call->answers = peer->answers;
 	set_timer(call);
 	err = client_socket_send(&peer->socket, call->message, call->len);
-	if (err)
+	if (err) {
+		/* The error can be of an earlier one. */
+		call->sent--;
 		peer->socket.ops->lost(&peer->socket, err, CLIENT_OPEN);
-	else if (call->to.one_way)
+	} else if (call->to.one_way) {
 		finish(call, 0, NULL);
+	}
 	return !err;
 }
 
@@ -189,14 +192,15 @@ static void open_peer(struct peer *peer)
 /*
  * A connection that served us can end between two calls, and another one is
  * made at once.  One that ends without an answer is made again when a call is
- * due to be sent again.
+ * due to be sent again.  The error can be that of another call than one that
+ * was sent once: that may have come.
  */
 static void lost(struct client_socket *s, int err,
 		 enum client_socket_state was)
 {
 	struct peer *peer = container_of(s, struct peer, socket);
 
-	fail_calls(&peer->calls, err, true);
+	fail_calls(&peer->calls, -ECONNRESET, true);
 	if (cds_list_empty(&peer->calls))
 		return;
 	if (s->proto == IPPROTO_UDP || was == CLIENT_CONNECTING)

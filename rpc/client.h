@@ -79,7 +79,8 @@ struct rpc_client_to {
  * rpc_header_reply(), -EBUSY (too many calls to this host, or no socket is
  * free), -ECANCELED (the client ends), or another error of a socket or of
  * @to.check().  Of a call that is to be sent once, -EHOSTUNREACH: it was not
- * sent, for another reason than the last three.
+ * sent, for another reason than -EBUSY and -ECANCELED; -ECONNRESET: it was, and
+ * its socket has failed.
  */
 typedef void rpc_client_done(void *arg, int err, struct xdr_in *results);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Outgoing calls without an answer, which need none. */
+/* Outgoing calls without an answer, which need none, or are not sent again. */
 #include "rpc/client.h"
 
 #include <netinet/in.h>
@@ -19,8 +19,8 @@ static sem_t sent;
 
 static void start(int type)
 {
-	const struct rpc_client_config config = { .max_calls = 4,
-						  .max_host_calls = 4 };
+	struct rpc_client_config config = { .max_calls = 4,
+					    .max_host_calls = 4 };
 	struct sockaddr_in at = { .sin_family = AF_INET };
 	socklen_t len = sizeof(at);
 
@@ -34,6 +34,7 @@ static void start(int type)
 		.timeout_ms = 60000,
 	};
 	memcpy(&to.addr, &at, sizeof(at));
+	config.rpcbind_port = ntohs(at.sin_port);
 	sem_init(&sent, 0, 0);
 	ck_assert_int_eq(rpc_client_create(&config, &client), 0);
 }
@@ -97,6 +98,43 @@ TEST(one_way_calls_over_udp_are_over_when_they_were_sent)
 		check_call(data, (size_t)n, i);
 	}
 	ck_assert_int_eq(recv(sock, data, sizeof(data), MSG_DONTWAIT), -1);
+}
+
+static void note_end(void *arg, int err, struct xdr_in *results)
+{
+	int *end = arg;
+
+	*end = err;
+	sem_post(&sent);
+}
+
+/* Returns how a call to @port ends that is sent once. */
+static int call_once(in_port_t port, uint32_t timeout_ms)
+{
+	int end;
+
+	to.one_way = false;
+	to.once = true;
+	to.timeout_ms = timeout_ms;
+	((struct sockaddr_in *)&to.addr)->sin_port = port;
+	ck_assert_int_eq(rpc_client_call(client, &to, NULL, 0, note_end, &end),
+			 0);
+	wait_sem(&sent);
+	return end;
+}
+
+/* The lock manager takes a refusal for that of the lock if no call-back has
+ * come before. */
+TEST(a_call_that_is_sent_once_says_whether_it_may_have_come)
+{
+	struct sockaddr_in at = *(struct sockaddr_in *)&to.addr;
+
+	/* There is an rpcbind, which does not answer. */
+	ck_assert_int_eq(call_once(0, 100), -EHOSTUNREACH);
+	/* It takes only what it sends itself: others are told that nobody
+	 * listens, as they could be about an earlier call. */
+	ck_assert_int_eq(connect(sock, (struct sockaddr *)&at, sizeof(at)), 0);
+	ck_assert_int_eq(call_once(at.sin_port, 60000), -ECONNRESET);
 }
 
 TEST_CASE(.setup = start_tcp, .teardown = stop);

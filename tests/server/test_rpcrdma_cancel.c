@@ -240,6 +240,24 @@ TEST(a_cancelled_call_is_not_sent_again)
 	close_all();
 }
 
+TEST(a_cancelled_call_to_be_sent_once_is_forgotten)
+{
+	struct one o;
+
+	rig_on_loop();
+	open_all();
+	one_init(&o, c, OP_HOLD, 0);
+	o.call.once = true;
+	one_start(&o, c);
+	wait_until(held, NULL);
+	ck_assert_int_eq(cancel_and_wait(&o), -ECANCELED);
+	loop_fabric_break(&rig.fabric);
+	wait_until(lost, NULL);
+	ck_assert_int_eq(one_ping(c), 0);
+	ck_assert_uint_eq(atomic_load(&rig.taken), 2);
+	close_all();
+}
+
 TEST(a_call_that_waits_for_a_connection_ends_at_once)
 {
 	struct gannet_rpcrdma_options co = { .reconnects = 1000000 };

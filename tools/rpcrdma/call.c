@@ -37,11 +37,12 @@ static void finish_client_call(struct client_call *call, int status)
 static bool may_wait(const struct gannet_rpcrdma *c,
 		     const struct client_call *call)
 {
-	if (call->once && call->user->sends > 0)
-		return false;
+	const unsigned most = call->once ? 0 : c->options.resends;
+
+	/* A cancelled one may be without its user. */
 	return !call->cancelled && !c->closing && c->state != CLIENT_DEAD &&
 	       !(c->options.flags & GANNET_RPCRDMA_NO_RECONNECT) &&
-	       call->user->sends <= c->options.resends;
+	       call->user->sends <= most;
 }
 
 static void request_done(struct rpcrdma_request *q)

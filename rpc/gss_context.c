@@ -286,6 +286,17 @@ void gss_table_disclaim(struct gss_table *t, struct gss_context *c)
 	mutex_unlock(&t->lock);
 }
 
+/* Locked.  The last quarter is for clients that have no call there, so that a
+ * few that send many don't keep all others from their first. */
+static bool has_room_to_wait(const struct gss_table *t,
+			     const struct gss_owner *o, size_t bytes)
+{
+	size_t most = o->waiting ? t->max_waiting / 4 * 3 : t->max_waiting;
+
+	return t->waiting + bytes <= most &&
+	       o->waiting + bytes <= t->max_owner_waiting;
+}
+
 struct gss_owner *gss_table_wait(struct gss_table *t,
 				 const struct sockaddr *peer, size_t bytes)
 {
@@ -293,8 +304,7 @@ struct gss_owner *gss_table_wait(struct gss_table *t,
 
 	mutex_lock(&t->lock);
 	o = get_owner(t, peer);
-	if (o && t->waiting + bytes <= t->max_waiting &&
-	    o->waiting + bytes <= t->max_owner_waiting) {
+	if (o && has_room_to_wait(t, o, bytes)) {
 		t->waiting += bytes;
 		o->waiting += bytes;
 	} else if (o) {

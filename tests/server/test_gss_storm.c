@@ -20,7 +20,8 @@
 
 enum { CONTEXTS = 2, USERS = 6, TURNS = 300, RENEW = 500, DATA = 40 << 10,
        /* Calls with a token of 20 bytes, and their memory. */
-       WAITING = 64 << 10, HELD = WAITING / (4096 + 24) };
+       WAITING = 64 << 10, HELD = WAITING / (4096 + 24),
+       HELD_BY_ONE = WAITING / 4 * 3 / (4096 + 24) };
 
 static const char *const exports[] = {
 	"/mem 127.0.0.1(rw,insecure,no_root_squash,sec=krb5p:krb5i:krb5)\n",
@@ -65,16 +66,22 @@ static void accept_later(void *arg, struct gss_accept *a)
 	atomic_fetch_add(&accepted, 1);
 }
 
-static void setup(void)
+static void setup_bound(size_t max_waiting)
 {
 	const struct rpc_gss_config config = {
 		.mech = &mech, .max_client_waiting = WAITING,
+		.max_waiting = max_waiting,
 	};
 
 	mech = gss_xor;
 	mech.accept = accept_later;
 	gss = gss_doors_open(&d, &config, exports[0]);
 	harness_root(&d.srv, "/mem", &top);
+}
+
+static void setup(void)
+{
+	setup_bound(0);
 }
 
 static void teardown(void)
@@ -402,5 +409,24 @@ TEST(no_call_with_a_context_waits_for_those_that_make_one)
 		close(fd[i]);
 	close_user(u);
 	free(u);
+	teardown();
+}
+
+/* Other clients, which take turns with it, don't fill the memory for all. */
+TEST(the_first_call_of_a_client_is_not_dropped_for_many_of_another)
+{
+	int fd[2];
+
+	setup_bound(WAITING);
+	atomic_store(&hangs, true);
+	flood("127.0.0.1", 100, &fd[0]);
+	EVENTUALLY(stats_sum_by_name("gss_crowded") == 100 - HELD_BY_ONE);
+	EVENTUALLY(atomic_load(&hanging) == 6);
+	flood("127.0.0.2", 1, &fd[1]);
+	EVENTUALLY(atomic_load(&hanging) == 7);
+	atomic_store(&hangs, false);
+	EVENTUALLY(atomic_load(&accepted) == HELD_BY_ONE + 1);
+	close(fd[0]);
+	close(fd[1]);
 	teardown();
 }

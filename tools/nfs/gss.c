@@ -201,8 +201,11 @@ static int put_data(struct gss_login *l, struct xdr_out *x, uint32_t xid,
 	};
 	int err;
 
-	op->context = l->number;
-	if (!l->usable || c->seq + 1 >= GSS_MAXSEQ)
+	if (c->seq + 1 >= GSS_MAXSEQ)
+		l->usable = false;
+	/* One that is being made meanwhile is not refused by this. */
+	op->context = l->usable ? l->number : 0;
+	if (!l->usable)
 		return -EKEYREVOKED;
 	op->number = cred.seq = ++c->seq;
 	put_gss_header(x, xid, &cred);

@@ -35,16 +35,25 @@ static void finish_gss_op(struct session *s, struct nfsc_op *op, int err)
 	cds_list_add_tail(&op->link, &s->done);
 }
 
+/* There was no context for @op, or the server refused it. */
+static void take_refusal(struct session *s, struct nfsc_op *op)
+{
+	gss_login_refuse(&s->login, op->context);
+	if (op->context == 0 || ++op->refusals <= REFUSALS)
+		cds_list_add_tail(&op->link, &s->waiting);
+	else
+		finish_gss_op(s, op, gss_fail(s->host, GSS_S_NO_CONTEXT, 0,
+					      NULL));
+}
+
 static void submit_or_finish(struct session *s, struct nfsc_op *op)
 {
 	int err = session_submit(s->below, op);
 
-	if (err == -EKEYREVOKED) {
-		gss_login_refuse(&s->login, op->context);
-		cds_list_add_tail(&op->link, &s->waiting);
-	} else if (err < 0) {
+	if (err == -EKEYREVOKED)
+		take_refusal(s, op);
+	else if (err < 0)
 		finish_gss_op(s, op, err);
-	}
 }
 
 /* There is a context, or with @err there is none. */
@@ -108,17 +117,12 @@ static void take_proof(struct session *s)
 static void take_from_below(struct session *s, struct nfsc_op *op)
 {
 	s->answers = op->err == 0 || op->err == -EKEYREVOKED;
-	if (op == &s->proof) {
+	if (op == &s->proof)
 		take_proof(s);
-	} else if (op->err == -EKEYREVOKED && ++op->refusals <= REFUSALS) {
-		gss_login_refuse(&s->login, op->context);
-		cds_list_add_tail(&op->link, &s->waiting);
-	} else if (op->err == -EKEYREVOKED) {
-		finish_gss_op(s, op, gss_fail(s->host, GSS_S_NO_CONTEXT, 0,
-					      NULL));
-	} else {
+	else if (op->err == -EKEYREVOKED)
+		take_refusal(s, op);
+	else
 		finish_gss_op(s, op, op->err);
-	}
 }
 
 static struct nfsc_op *take_gss_done(struct session *s)

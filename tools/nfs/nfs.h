@@ -99,7 +99,8 @@ struct nfsc_op {
 	void	     *session;
 	void	     *member;	/* of jobs.c */
 	void	     *call;
-	/* Its flavor's: the context and the number of the call, */
+	/* Its flavor's: the context (0: there was none) and the number of the
+	 * call, */
 	uint32_t      context, number;
 	unsigned      refusals;	/* of contexts, */
 	unsigned      resends;	/* and calls in vain */

@@ -116,7 +116,7 @@ int tune_reload(const struct options *start, struct options **now,
 		export_table_manage_gids(exports, o->manage_gids);
 		export_table_protection(exports, options_protection(o));
 		by = tune_exports(start, o);
-		err = own_files_keep(&by);
+		err = own_files_keep_too(&by);
 		if (err)
 			outcome_error(out, err == -ETIMEDOUT ? "a new file of "
 				      "the server's is on a file system that "
@@ -136,6 +136,7 @@ int tune_reload(const struct options *start, struct options **now,
 		tune_free(o);
 		return err;
 	}
+	own_files_keep(&by);
 	tls_server_use(tls, config);
 	/* A lower level must not hide the lines about it, nor one that
 	 * gannetctl set. */

@@ -61,7 +61,9 @@ static const char *keytab_of(const struct options *o)
 	return options_has_krb5(o) ? SYSTEM_KEYTAB : NULL;
 }
 
-int own_files_keep(const struct options *o)
+/* Gives the paths to @keep. */
+static int with_own_files(const struct options *o,
+			  int (*keep)(const char *const *paths, size_t n))
 {
 	/* Fourteen of one path each, at most, and the list. */
 	size_t room = 14 + o->exports_files->n;
@@ -95,7 +97,17 @@ int own_files_keep(const struct options *o)
 		own_list_add(&l, SYSTEM_EXPORTS);
 		own_list_add(&l, SYSTEM_EXPORTS ".d");
 	}
-	err = posix_keep_out(l.v, l.n);
+	err = keep(l.v, l.n);
 	free(l.v);
 	return err;
+}
+
+int own_files_keep(const struct options *o)
+{
+	return with_own_files(o, posix_keep_out);
+}
+
+int own_files_keep_too(const struct options *o)
+{
+	return with_own_files(o, posix_keep_out_too);
 }

@@ -454,6 +454,15 @@ static int keep_out(const char *name)
 	return posix_keep_out(paths, 1);
 }
 
+static void try_to_keep_out(const char *name)
+{
+	char path[128];
+	const char *paths[] = { path };
+
+	snprintf(path, sizeof(path), "%s", space_at(name));
+	ck_assert_int_eq(posix_keep_out_too(paths, 1), 0);
+}
+
 TEST(a_reload_while_a_disk_hangs_ends_and_keeps_its_paths)
 {
 	run("mkdir e/hung");
@@ -469,6 +478,12 @@ TEST(a_reload_while_a_disk_hangs_ends_and_keeps_its_paths)
 	errand_wait_ms = 3600 * 1000;
 	ck_assert_int_eq(keep_out("hung/audit"), 0);
 	ck_assert_int_eq(keep_out("hung/new"), -ETIMEDOUT);
+	ck_assert_int_eq(try_rename(top, "hung", top, "x"), NFS3ERR_ACCES);
+	/* A reload that drops the path and fails for another reason. */
+	try_to_keep_out("f");
+	try_to_keep_out("g");
+	ck_assert_int_eq(try_rename(top, "hung", top, "x"), NFS3ERR_ACCES);
+	ck_assert_int_eq(keep_out("hung/audit"), 0);
 	ck_assert_int_eq(try_rename(top, "hung", top, "x"), NFS3ERR_ACCES);
 	kill(only_child(), SIGCONT);
 	EVENTUALLY(keep_out("hung/new") == 0);

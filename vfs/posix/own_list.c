@@ -20,10 +20,11 @@ struct own_entry {
 	int	err;			/* of its start */
 };
 
+/* @former is that of before, while a change of it is tried. */
 static struct own_list {
 	struct own_entry *v;
 	size_t	n;
-} listed;
+} listed, former;
 
 static void list_fini(struct own_list *l)
 {
@@ -32,6 +33,7 @@ static void list_fini(struct own_list *l)
 		free(l->v[i].name);
 	}
 	free(l->v);
+	*l = (struct own_list){ .v = NULL };
 }
 
 /* A look at a path, whose disk may hang. */
@@ -89,19 +91,31 @@ static int seek_end(struct own_seek *s, uint64_t until,
 	return err;
 }
 
-/* Has the list before for a path whose file system does not answer. */
+static struct posix_own_path *listed_path(const struct own_list *l,
+					  const char *name)
+{
+	for (size_t i = 0; i < l->n; i++)
+		if (strcmp(l->v[i].name, name) == 0)
+			return l->v[i].path;
+	return NULL;
+}
+
+/* Has the lists before for a path whose file system does not answer. */
 static int keep_as_before(struct own_entry *e)
 {
-	for (size_t i = 0; i < listed.n; i++)
-		if (strcmp(listed.v[i].name, e->name) == 0) {
-			posix_own_path_hold(listed.v[i].path);
-			e->path = listed.v[i].path;
-			log_warn("%s: its file system does not answer; the "
-				 "server takes it to be what it was", e->name);
-			return 0;
-		}
-	log_err("%s: its file system does not answer", e->name);
-	return -ETIMEDOUT;
+	struct posix_own_path *p = listed_path(&listed, e->name);
+
+	if (!p)
+		p = listed_path(&former, e->name);
+	if (!p) {
+		log_err("%s: its file system does not answer", e->name);
+		return -ETIMEDOUT;
+	}
+	posix_own_path_hold(p);
+	e->path = p;
+	log_warn("%s: its file system does not answer; the server takes it to "
+		 "be what it was", e->name);
+	return 0;
 }
 
 /* Looks at all at once: those that hang take the time of one. */
@@ -135,18 +149,44 @@ static int list_init(struct own_list *l, const char *const *paths, size_t n)
 	return 0;
 }
 
-int posix_keep_out(const char *const *paths, size_t n)
+static int find_list(const char *const *paths, size_t n, struct own_list *out)
 {
 	struct own_list new = { 0 };
 	int err = list_init(&new, paths, n);
 
 	if (err == 0)
 		err = find_all(&new);
-	if (err) {
+	if (err)
 		list_fini(&new);
+	else
+		*out = new;
+	return err;
+}
+
+int posix_keep_out(const char *const *paths, size_t n)
+{
+	struct own_list new;
+	int err = find_list(paths, n, &new);
+
+	if (err)
 		return err;
-	}
+	list_fini(&former);
 	list_fini(&listed);
+	listed = new;
+	return 0;
+}
+
+int posix_keep_out_too(const char *const *paths, size_t n)
+{
+	struct own_list new;
+	int err = find_list(paths, n, &new);
+
+	if (err)
+		return err;
+	if (former.v)		/* nothing has come of @listed */
+		list_fini(&listed);
+	else
+		former = listed;
 	listed = new;
 	return 0;
 }

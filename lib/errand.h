@@ -41,8 +41,8 @@ extern _Atomic unsigned errand_wait_ms;
 int errand_begin(struct errand *e);
 /*
  * Waits for @e until @until (clock_ns(); UINT64_MAX: for ever).  Returns what
- * run() did; or -ETIMEDOUT: it has not ended, and is not the caller's any
- * longer.
+ * run() did, but -EIO for its -ETIMEDOUT; or -ETIMEDOUT: it has not ended, and
+ * is not the caller's any longer.
  */
 int errand_await(struct errand *e, uint64_t until);
 /* The time that is errand_wait_ms from now. */

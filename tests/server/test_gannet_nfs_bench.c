@@ -181,6 +181,23 @@ TEST(all_calls_are_in_a_bar_and_on_a_page)
 	stop();
 }
 
+/* In a container each run can have the same number. */
+TEST(half_a_page_of_a_run_that_was_killed_takes_the_place_of_none)
+{
+	char command[1024];
+	const char *page;
+
+	start(WAY_TCP);
+	page = path(d.dir, "page");
+	ck_assert_int_eq(mkdir(path(export, "a<b&c"), 0777), 0);
+	snprintf(command, sizeof(command), ": >%s.$$.part; exec ./gannet-nfs "
+		 "bench --ops=20 --html %s getattr '%s' >/dev/null", page, page,
+		 url("a<b&c"));
+	ck_assert_int_eq(system(command), 0);
+	read_page(page);
+	stop();
+}
+
 /* An odd number of calls leaves files, which are not to be in the way of the
  * next work's. */
 TEST_LOOP(two_works_run_one_after_the_other_in_any_order, 0, WAYS)

@@ -26,6 +26,9 @@ static const char style[] =
 ".fail{color:#f88}}\n";
 
 static long without_results;	/* the length of the page */
+/* A page is written here, and takes the place of an earlier one at its end.
+ * "": it is written there. */
+static char aside[PATH_MAX];
 
 void page_put(FILE *f, const char *text)
 {
@@ -45,25 +48,27 @@ void page_put(FILE *f, const char *text)
 	}
 }
 
-/* A page is written aside, and takes the place of an earlier one at its end.
- * False: @path is a device or a link (/dev/stdout), or too long. */
-static bool name_aside(const char *path, char out[PATH_MAX])
+/* False: @path is a device or a link (/dev/stdout), or too long. */
+static bool name_aside(const char *path)
 {
 	struct stat st;
 
 	if (lstat(path, &st) == 0 && !S_ISREG(st.st_mode))
 		return false;
-	return snprintf(out, PATH_MAX, "%s.%d.part", path, (int)getpid()) <
-	       PATH_MAX;
+	return snprintf(aside, sizeof(aside), "%s.%d.part", path,
+			(int)getpid()) < (int)sizeof(aside);
 }
 
-/* Also where no file can be made beside it. */
+/* Also where no file can be made beside it; or there is one, of another run
+ * with the number of this process. */
 static FILE *open_page(const char *path)
 {
-	char aside[PATH_MAX];
-	FILE *f = name_aside(path, aside) ? fopen(aside, "wex") : NULL;
+	FILE *f = name_aside(path) ? fopen(aside, "wex") : NULL;
 
-	return f ? f : fopen(path, "we");
+	if (f)
+		return f;
+	*aside = '\0';
+	return fopen(path, "we");
 }
 
 int page_open(const char *path, const char *title, const char *about,
@@ -94,7 +99,6 @@ int page_open(const char *path, const char *title, const char *about,
 
 int page_close(FILE *f, const char *path)
 {
-	char aside[PATH_MAX];
 	bool is_empty = f && ftell(f) == without_results;
 	int err = 0;
 
@@ -105,11 +109,9 @@ int page_close(FILE *f, const char *path)
 		err = -EIO;
 	if (fclose(f) != 0)
 		err = -errno;
-	if (!name_aside(path, aside))
-		*aside = '\0';
-	if (err || is_empty)
+	if (*aside && (err || is_empty))
 		unlink(aside);
-	else if (*aside && rename(aside, path) < 0 && errno != ENOENT)
+	else if (*aside && rename(aside, path) < 0)
 		err = -errno;
 	return err ? tool_complain_here(path, err) : TOOL_OK;
 }

@@ -15,7 +15,7 @@
 #include "tools/nfs/gss.h"
 #include "tools/nfs/sec.h"
 
-enum { REFUSALS = 3 };
+enum { REFUSALS = 3, CLOSE_MS = 2000 };
 
 struct session {
 	struct nfsc_session  base;
@@ -195,12 +195,16 @@ static void redial_gss(struct nfsc_session *base)
 	session_redial(above_of(base)->below);
 }
 
-/* The server need not keep the context until it expires. */
+/* The server need not keep the context until it expires.  Nothing waits long
+ * for it to say that it does not, nor connects again. */
 static void close_gss(struct nfsc_session *base)
 {
 	struct session *s = above_of(base);
 	struct nfsc_op op = { .kind = NFS_OP_DISOWN };
 
+	s->below->config.timeout_ms = MIN(s->below->config.timeout_ms,
+					  (uint32_t)CLOSE_MS);
+	s->below->config.retries = 0;
 	if (s->answers && gss_login_usable(&s->login))
 		session_do(s->below, &op);
 	session_close(s->below);

@@ -56,9 +56,14 @@ struct user {
 static struct gss_mech mech;		/* gss_xor, which can hang */
 static atomic_bool hangs;
 static atomic_uint hanging, accepted;
+static atomic_bool catches, caught;	/* one alone */
 
 static void accept_later(void *arg, struct gss_accept *a)
 {
+	if (atomic_exchange(&catches, false)) {
+		atomic_store(&caught, true);
+		ck_assert(AWAIT(!atomic_load(&caught)));
+	}
 	atomic_fetch_add(&hanging, 1);
 	ck_assert(AWAIT(!atomic_load(&hangs)));
 	atomic_fetch_sub(&hanging, 1);
@@ -66,13 +71,10 @@ static void accept_later(void *arg, struct gss_accept *a)
 	atomic_fetch_add(&accepted, 1);
 }
 
-static void setup_bound(size_t max_waiting)
+static void setup_with(struct rpc_gss_config config)
 {
-	const struct rpc_gss_config config = {
-		.mech = &mech, .max_client_waiting = WAITING,
-		.max_waiting = max_waiting,
-	};
-
+	config.mech = &mech;
+	config.max_client_waiting = WAITING;
 	mech = gss_xor;
 	mech.accept = accept_later;
 	gss = gss_doors_open(&d, &config, exports[0]);
@@ -81,7 +83,7 @@ static void setup_bound(size_t max_waiting)
 
 static void setup(void)
 {
-	setup_bound(0);
+	setup_with((struct rpc_gss_config){ .max_waiting = 0 });
 }
 
 static void teardown(void)
@@ -417,7 +419,7 @@ TEST(the_first_call_of_a_client_is_not_dropped_for_many_of_another)
 {
 	int fd[2];
 
-	setup_bound(WAITING);
+	setup_with((struct rpc_gss_config){ .max_waiting = WAITING });
 	atomic_store(&hangs, true);
 	flood("127.0.0.1", 100, &fd[0]);
 	EVENTUALLY(stats_sum_by_name("gss_crowded") == 100 - HELD_BY_ONE);
@@ -428,5 +430,38 @@ TEST(the_first_call_of_a_client_is_not_dropped_for_many_of_another)
 	EVENTUALLY(atomic_load(&accepted) == HELD_BY_ONE + 1);
 	close(fd[0]);
 	close(fd[1]);
+	teardown();
+}
+
+static void *continue_init(void *arg)
+{
+	ck_assert_uint_eq(init(arg, GSS_CONTINUE, 5, 0), RPC_SUCCESS);
+	return NULL;
+}
+
+/* Else its client has a handle that serves no call. */
+TEST(a_context_that_is_pushed_out_during_a_step_is_not_made)
+{
+	struct user *u = calloc(2, sizeof(*u));
+
+	setup_with((struct rpc_gss_config){ .max_client_new = 1 });
+	for (unsigned i = 0; i < 2; i++) {
+		caller_open(&u[i].c, &d, DOOR_TCP, false);
+		gss_client_open(&u[i].g, &u[i].c, &gss_xor);
+	}
+	ck_assert_uint_eq(init(&u[0], GSS_INIT, 5, 1), RPC_SUCCESS);
+	ck_assert_uint_eq(u[0].g.init.major, GSS_CONTINUE_NEEDED);
+	atomic_store(&catches, true);
+	pthread_create(&u[0].thread, NULL, continue_init, &u[0]);
+	EVENTUALLY(atomic_load(&caught));
+	ck_assert_uint_eq(init(&u[1], GSS_INIT, 6, 0), RPC_SUCCESS);
+	ck_assert_uint_eq(u[1].g.init.major, GSS_COMPLETE);
+	atomic_store(&caught, false);
+	pthread_join(u[0].thread, NULL);
+	ck_assert_uint_eq(u[0].g.init.major, GSS_FAILURE);
+	ck_assert_uint_eq(u[0].g.init.handle.len, 0);
+	for (unsigned i = 0; i < 2; i++)
+		caller_close(&u[i].c);
+	free(u);
 	teardown();
 }

@@ -377,7 +377,8 @@ TEST(a_silent_handshake_ends)
 
 TEST(handshakes_of_a_client_are_bounded)
 {
-	const struct tcp_tls limits = { .max = 10, .max_peer = 3 };
+	const struct tcp_tls limits = { .max = 10, .max_peer = 3,
+					.handshake_ms = 600000 };
 	struct tls_client c[4], good;
 
 	tls_rig_start(&limits, true);

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* RPC-with-TLS over TCP (RFC 9289): its way in, its data, peers that lie. */
 #include <arpa/inet.h>
+#include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "lib/stats.h"
 #include "lib/util.h"
@@ -165,6 +167,62 @@ TEST(keys_are_changed_in_between)
 		read_at(&c, 0, 100000);
 	}
 	tls_client_close(&c);
+}
+
+/* Begins TLS between @c and a connection without a poller, whose socket takes
+ * little.  Returns that one, and its socket in *@fd. */
+static struct tls_conn *pair_start(struct tls_client *c, int *fd)
+{
+	struct tls_conn *conn;
+	const char *why;
+	uint32_t events;
+	int fds[2], err, least = 1;
+	bool shaken;
+
+	ck_assert(!socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds));
+	setsockopt(fds[0], SOL_SOCKET, SO_SNDBUF, &least, sizeof(least));
+	ck_assert(!tls_conn_create(rig.srv.tls, fds[0], 0, &conn));
+	*c = (struct tls_client){ .fd = fds[1] };
+	shaken = tls_client_shake(c, NULL);
+	do {
+		err = tls_handshake(conn, &events, &why);
+		shaken = shaken || SSL_connect(c->ssl) == 1;
+	} while (err == -EAGAIN);
+	ck_assert_int_eq(err, 0);
+	ck_assert(shaken);
+	*fd = fds[0];
+	return conn;
+}
+
+TEST(answers_that_are_not_taken_hold_the_receiver)
+{
+	char got[8], text[] = "hello";
+	const struct iovec iov = { got, sizeof(got) };
+	struct tls_client c;
+	struct tls_conn *conn;
+	ssize_t n = -EAGAIN;
+	int fd;
+
+	tls_rig_start(NULL, true);
+	conn = pair_start(&c, &fd);
+	while (n == -EAGAIN) {
+		ck_assert(SSL_key_update(c.ssl, SSL_KEY_UPDATE_REQUESTED));
+		ck_assert_int_eq(SSL_do_handshake(c.ssl), 1);
+		n = tls_recv(conn, &iov, 1);
+	}
+	ck_assert_int_eq(n, -EBUSY);
+	ck_assert_int_eq(tls_recv(conn, &iov, 1), -EBUSY);
+	ck_assert_int_eq(SSL_write(c.ssl, text, sizeof(text)), sizeof(text));
+	/* The client takes them. */
+	for (int i = 0; i < 100000 && n < 0; i++) {
+		ck_assert_int_eq(SSL_read(c.ssl, got, 1), -1);
+		n = tls_recv(conn, &iov, 1);
+	}
+	ck_assert_int_eq(n, sizeof(text));
+	ck_assert_mem_eq(got, text, sizeof(text));
+	tls_conn_destroy(conn);
+	tls_client_close(&c);
+	close(fd);
 }
 
 /* Nor can data come early: those are sent with a resumption. */

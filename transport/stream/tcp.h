@@ -279,6 +279,9 @@ ssize_t tcp_secure_recv(struct tcp_conn *conn, const struct iovec *iov,
 			int niov);
 /* True if there are bytes that the socket does not tell of. */
 bool tcp_secure_pending(const struct tcp_conn *conn);
+/* True if the last receive found that the peer has to take bytes first: to be
+ * tried again when the socket has room. */
+bool tcp_secure_is_held(const struct tcp_conn *conn);
 /* No more is sent: tells the peer so. */
 void tcp_secure_close(struct tcp_conn *conn);
 /* Another thread has the handshake, and the socket; tcp_conn_kicked() will

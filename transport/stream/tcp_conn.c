@@ -290,6 +290,12 @@ static bool has_pending(const struct tcp_conn *conn)
 	       tcp_secure_pending(conn);
 }
 
+/* The event that lets a connection be read on. */
+static uint32_t read_event(const struct tcp_conn *conn)
+{
+	return unlikely(tcp_secure_is_held(conn)) ? EPOLLOUT : EPOLLIN;
+}
+
 /* Adapts state and socket to the latest events.  May free @conn. */
 static void tcp_conn_update(struct tcp_conn *conn)
 {
@@ -310,8 +316,9 @@ static void tcp_conn_update(struct tcp_conn *conn)
 		tcp_conn_finish(conn, &v);
 	if (conn->state != TCP_LIVE && conn->in.short_of && !v.waiting)
 		tcp_recv_take(conn);
-	if ((conn->state == TCP_LIVE && !conn->in.paused) ||
-	    conn->state == TCP_LINGER)
+	if (conn->state == TCP_LIVE && !conn->in.paused)
+		events |= read_event(conn);
+	else if (conn->state == TCP_LINGER)
 		events |= EPOLLIN;
 	if (conn->state == TCP_CLOSED) {
 		tcp_conn_release(conn);
@@ -367,7 +374,7 @@ static void tcp_conn_ready(struct loop_fd *f, uint32_t events)
 		if (unlikely(conn->state == TCP_LIVE &&
 			     tcp_secure_is_shaking(conn)))
 			tcp_secure_ready(conn);
-		else if (events & EPOLLIN && conn->state == TCP_LIVE)
+		else if (events & read_event(conn) && conn->state == TCP_LIVE)
 			tcp_recv(conn);
 		else if (events & EPOLLIN && conn->state == TCP_LINGER &&
 			 socket_drain(f->fd))

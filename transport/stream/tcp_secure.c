@@ -49,6 +49,8 @@ struct tcp_secure {
 	uint64_t	 since;		/* it was asked for */
 	struct tls_conn	*tls;		/* AWAY: the other thread's */
 	uint32_t	 events;	/* WAITING: for these */
+	bool		 held;		/* OPEN: nothing is received before
+					 * the socket has room */
 	struct tcp_job	 job;
 	struct loop_task task;
 	/* The other thread's result. */
@@ -249,8 +251,12 @@ void tcp_secure_sweep(struct tcp_conn *conn, uint64_t now)
 ssize_t tcp_secure_recv(struct tcp_conn *conn, const struct iovec *iov,
 			int niov)
 {
-	ssize_t n = tls_recv(conn->secure->tls, iov, niov);
+	struct tcp_secure *s = conn->secure;
+	ssize_t n = tls_recv(s->tls, iov, niov);
 
+	s->held = n == -EBUSY;
+	if (s->held)
+		return -EAGAIN;
 	if (n == -EPROTO) {
 		stat_inc(tls_bad_records);
 		xprt_life_why(&conn->xprt, "a TLS record is wrong");
@@ -263,7 +269,12 @@ ssize_t tcp_secure_recv(struct tcp_conn *conn, const struct iovec *iov,
 bool tcp_secure_pending(const struct tcp_conn *conn)
 {
 	return conn->secure && conn->secure->stage == OPEN &&
-	       tls_pending(conn->secure->tls);
+	       !conn->secure->held && tls_pending(conn->secure->tls);
+}
+
+bool tcp_secure_is_held(const struct tcp_conn *conn)
+{
+	return conn->secure && conn->secure->held;
 }
 
 void tcp_secure_close(struct tcp_conn *conn)

@@ -190,13 +190,17 @@ bool tls_conn_is_mutual(const struct tls_conn *c)
 static ssize_t read_one(struct tls_conn *c, void *to, size_t len)
 {
 	size_t n;
-	int ret;
+	int ret, err;
 
 	if (c->end || c->closed)
 		return c->end;
 	ERR_clear_error();
 	ret = SSL_read_ex(c->ssl, to, len, &n);
-	return ret == 1 ? (ssize_t)n : why_not(c, ret);
+	if (ret == 1)
+		return (ssize_t)n;
+	err = why_not(c, ret);
+	/* The answer to a KeyUpdate goes out before the next one is read. */
+	return err == -EAGAIN && SSL_want_write(c->ssl) ? -EBUSY : err;
 }
 
 ssize_t tls_recv(struct tls_conn *c, const struct iovec *iov, int niov)

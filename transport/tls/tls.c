@@ -306,6 +306,11 @@ static ssize_t write_one(struct tls_conn *c, const struct cursor *p, bool more)
 	c->pending = ret == 1 ? 0 : len;
 	if (ret != 1) {
 		err = why_not(c, ret);
+		/* It reads in the middle of a handshake's message, a KeyUpdate
+		 * of five bytes.  None but a liar sends it in parts; and the
+		 * caller waits for room, of which there may be enough. */
+		if (err == -EAGAIN && SSL_want_read(c->ssl))
+			c->end = err = -EPROTO;
 		return err ? err : -EPIPE;
 	}
 	c->plain += n;

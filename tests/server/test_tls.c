@@ -337,6 +337,16 @@ TEST(other_versions_are_refused)
 	expect_end(&c, "tls_failed");
 }
 
+TEST(an_exchange_of_keys_that_computes_for_long_is_refused)
+{
+	const struct tls_client_config config = { .groups = "ffdhe2048" };
+	struct tls_client c;
+
+	tls_rig_start(NULL, true);
+	ck_assert(!tls_client_start(&c, rig.srv.port, &config));
+	expect_end(&c, "tls_failed");
+}
+
 TEST(other_protocols_are_refused)
 {
 	const struct tls_client_config config = { .alpn = "http/1.1" };

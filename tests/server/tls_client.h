@@ -33,6 +33,7 @@ struct tls_client_config {
 	const char *alpn;		/* "sunrpc"; "": none */
 	int	    version;		/* the latest; TLS1_3_VERSION */
 	const char *cert;		/* file of a certificate and its key */
+	const char *groups;		/* for the exchange of keys */
 };
 
 struct tls_client {

@@ -225,6 +225,29 @@ TEST(answers_that_are_not_taken_hold_the_receiver)
 	close(fd);
 }
 
+TEST(a_record_that_was_begun_is_received_to_its_end)
+{
+	static const size_t want[] = { 4, 100, 100 }, lens[] = { 4, 6, 10 };
+	uint8_t got[100];
+	struct tls_client c;
+	struct tls_conn *conn;
+	int fd;
+
+	tls_rig_start(NULL, true);
+	conn = pair_start(&c, &fd);
+	for (int i = 0; i < 2; i++)
+		ck_assert_int_eq(SSL_write(c.ssl, data, 10), 10);
+	for (unsigned i = 0; i < ARRAY_SIZE(want); i++) {
+		const struct iovec iov = { got, want[i] };
+
+		ck_assert_int_eq(tls_recv(conn, &iov, 1), lens[i]);
+		ck_assert_int_eq(tls_pending(conn), i == 0);
+	}
+	tls_conn_destroy(conn);
+	tls_client_close(&c);
+	close(fd);
+}
+
 /* Nor can data come early: those are sent with a resumption. */
 TEST(no_session_can_be_resumed)
 {

@@ -498,6 +498,10 @@ void tcp_recv(struct tcp_conn *conn)
 	for (int i = 0; i < RECV_ROUNDS && !conn->in.paused; i++)
 		if (!tcp_receive(conn))
 			break;
+	/* The socket does not tell of the rest of a TLS record. */
+	while (unlikely(conn->secure) && !conn->in.paused &&
+	       tcp_secure_pending(conn) && tcp_receive(conn))
+		;
 	if (conn->out.box.gathering)
 		tcp_send_flush(conn);
 }

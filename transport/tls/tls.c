@@ -206,11 +206,13 @@ static ssize_t read_one(struct tls_conn *c, void *to, size_t len)
 ssize_t tls_recv(struct tls_conn *c, const struct iovec *iov, int niov)
 {
 	ssize_t n = 0, total = 0;
+	int k = 0, left = RECORDS;
 	size_t at = 0;
-	int k = 0;
 
-	for (int records = 0; k < niov && records < RECORDS; records++) {
+	while (k < niov && left-- > 0) {
 		mutex_lock(&c->lock);
+		if (total == 0 && SSL_pending(c->ssl) > 0)
+			left = 0;
 		n = read_one(c, (uint8_t *)iov[k].iov_base + at,
 			     iov[k].iov_len - at);
 		mutex_unlock(&c->lock);

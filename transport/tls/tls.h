@@ -67,7 +67,8 @@ bool tls_conn_is_mutual(const struct tls_conn *c);
 /* Receives into @iov, of a bounded number of records.  The bytes; 0: the client
  * has closed in order; -EAGAIN: nothing more has come; -EBUSY: TLS has to send
  * first, and the socket is full; -ECONNRESET: the connection ended without a
- * word; -EPROTO: a record is wrong; or -errno. */
+ * word; -EPROTO: a record is wrong; or -errno.  A call that begins within a
+ * record does not go on to the next one. */
 ssize_t tls_recv(struct tls_conn *c, const struct iovec *iov, int niov);
 /* True if tls_recv() has something to tell although the socket has no bytes. */
 bool tls_pending(struct tls_conn *c);

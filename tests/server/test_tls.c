@@ -314,6 +314,9 @@ TEST(starttls_inside_tls_is_refused)
 	ck_assert(tls_client_start(&c, rig.srv.port, NULL));
 	ck_assert_int_eq(ask_again(&c), AUTH_BADCRED);
 	ck_assert_int_eq(tls_rig_ask(&c), NFS3_OK);
+	/* Also when new connections get none. */
+	tls_server_use(rig.srv.tls, NULL);
+	ck_assert_int_eq(ask_again(&c), AUTH_BADCRED);
 	tls_client_close(&c);
 }
 

@@ -64,9 +64,11 @@ int tcp_secure_ask(struct xprt *x)
 	struct tcp_listener *l = conn->poller->listener;
 	struct tcp_secure *s;
 
+	if (conn->secure)
+		return -EALREADY;
 	if (!l->o.tls || !tls_server_has_config(l->o.tls->server))
 		return -EOPNOTSUPP;
-	if (conn->secure || conn->in.taken != 1)
+	if (conn->in.taken != 1)
 		return -EALREADY;
 	s = calloc(1, sizeof(*s));
 	if (!s || xprt_gate_enter(&l->shaking, (struct sockaddr *)&x->peer)) {

@@ -155,12 +155,16 @@ uint32_t tcp_secure_go_on(struct tcp_conn *conn, uint64_t calls, size_t queued)
 static void begin_tls(struct tcp_secure *s)
 {
 	struct tcp_conn *conn = s->conn;
+	bool mutual = tls_conn_is_mutual(s->tls);
 
 	stat_inc(tls_begun);
 	s->stage = OPEN;
 	uncount(s);
-	conn->xprt.protection = tls_conn_is_mutual(s->tls) ? XPRT_MTLS :
-							      XPRT_TLS;
+	conn->xprt.protection = mutual ? XPRT_MTLS : XPRT_TLS;
+	/* RFC 9289 section 6.1 wants the choice logged. */
+	xprt_log_limited(&conn->xprt, LOG_LEVEL_DEBUG, "TLS begins, with%s a "
+			 "trusted certificate of the client's",
+			 mutual ? "" : "out");
 	mutex_lock(&conn->out.box.lock);
 	atomic_store(&conn->tls, s->tls);
 	conn->out.box.ops = &tcp_secure_outbox_ops;

@@ -14,9 +14,10 @@
  * came), and each acknowledges for itself.
  *
  * The key of a call is its client's address (without the port: connections come
- * and go), xid, program, version, procedure, length, its user with the flavour
- * of its credentials, and a checksum of its arguments.  A new call can have an
- * equal key: drc_rule.h says how the cache distinguishes it.
+ * and go), whether it came over TLS, xid, program, version, procedure, length,
+ * its user with the flavour of its credentials, and a checksum of its
+ * arguments.  A new call can have an equal key: drc_rule.h says how the cache
+ * distinguishes it.
  *
  * An idempotent call that must not run *beside* its duplicate (keep = false) is
  * in the cache only while it runs; its duplicate waits, and then also runs.
@@ -65,12 +66,17 @@
 #define DRC_NETWORKS	256u
 #define DRC_HOSTS	16u
 
+/* In the place of a port.  A call in clear, which can be anybody's on the way,
+ * is never the repetition of one that came over TLS. */
+#define DRC_OVER_TLS	(1u << 16)
+
 struct drc;
 
 struct drc_key {
 	uint8_t	 addr[16];		/* IPv4 as ::ffff:a.b.c.d */
 	uint32_t scope;			/* of a link-local address */
-	uint32_t port;			/* of a datagram, else 0 */
+	uint32_t port;			/* of a datagram, or DRC_OVER_TLS, or
+					 * 0 */
 	uint32_t xid;
 	uint32_t prog;
 	uint32_t vers;
@@ -122,7 +128,7 @@ struct drc_ask {
 int drc_create(size_t bytes, struct drc **out);
 void drc_destroy(struct drc *drc);
 
-/* Sets addr, scope and port. */
+/* Sets addr, scope and port, as without TLS. */
 void drc_key_addr(struct drc_key *key, const struct sockaddr *peer,
 		  bool datagram);
 /* The checksum of the arguments that @args stands before, of at most @max <=

@@ -166,3 +166,31 @@ TEST(each_export_can_be_mounted_in_clear)
 	ck_assert_int_eq(tls_rig_ask(&c), -EACCES);
 	tls_client_close(&c);
 }
+
+/* MKDIR of "d" in the export, as the call @xid. */
+static int make_directory(struct tls_client *c, uint32_t xid)
+{
+	c->xid = xid - 1;
+	tls_client_begin(c, NFS3_PROGRAM, NFS3_VERSION, NFSPROC3_MKDIR);
+	xdr_put_opaque(&c->out, rig.top.data, rig.top.len);
+	xdr_put_string(&c->out, "d");
+	for (int i = 0; i < 6; i++)
+		xdr_put_u32(&c->out, 0);	/* no attribute is set */
+	tls_client_post(c);
+	return tls_rig_status(c);
+}
+
+/* Anybody on the way can send the copy, with the client's address. */
+TEST(a_copy_in_clear_gets_no_reply_to_a_call_that_came_over_tls)
+{
+	struct tls_client c, copy;
+
+	tls_rig_start(NULL, true);
+	harness_root(&rig.srv, "/tls", &rig.top);
+	come(&c, TLS);
+	come(&copy, CLEAR);
+	ck_assert_int_eq(make_directory(&c, 4711), NFS3_OK);
+	ck_assert_int_eq(make_directory(&copy, 4711), -EACCES);
+	tls_client_close(&copy);
+	tls_client_close(&c);
+}

@@ -162,7 +162,7 @@ TEST(doctor_tries_the_ticket)
 
 struct feed {
 	struct relay relay;
-	const char  *fifo, *to;
+	const char  *fifo, *to, *url;
 	int	     way;
 	size_t	     half;
 	const char  *sec;
@@ -214,7 +214,7 @@ static void *put_fifo(void *arg)
 	struct feed *f = arg;
 
 	f->code = tool((const char *const[]){ "put", "-b", "262144", "--sec",
-			f->sec, "-", url("f"), NULL }, f->fifo);
+			f->sec, "-", f->url, NULL }, f->fifo);
 	return NULL;
 }
 
@@ -232,6 +232,8 @@ TEST_LOOP(a_copy_goes_on_when_the_server_was_restarted, 0,
 	ck_assert_int_eq(mkfifo(f.fifo, 0600), 0);
 	relay_start(&f.relay, f.way);
 	name_host();
+	/* It has the port of a daemon that restart() is to change. */
+	f.url = url("f");
 	pthread_create(&thread, NULL, put_fifo, &f);
 	feed(&f);
 	pthread_join(thread, NULL);

@@ -388,37 +388,45 @@ TEST(a_source_that_changes_is_reported_by_get_and_cat)
 	stop();
 }
 
+struct change {
+	struct liar liar;
+	char	    from[600];
+};
+
 /* Changes the source of a put when its data is under way, whose answer only
  * then comes. */
-static void *change_meanwhile(void *liar)
+static void *change_meanwhile(void *arg)
 {
-	struct liar *l = liar;
+	struct change *c = arg;
 
-	EVENTUALLY(l->most_held > 0);
-	make_file(path(d.dir, "from"), 20);
-	l->held_procedure = 0;
+	EVENTUALLY(c->liar.most_held > 0);
+	/* path() is the other thread's. */
+	make_file(c->from, 20);
+	c->liar.held_procedure = 0;
 	return NULL;
 }
 
 TEST(a_source_that_changes_is_reported_by_put)
 {
-	struct liar l = { .names = one_link, .nnames = 1,
-			  .makes = true, .held_procedure = 7, .hold = 2 };
+	struct change c = { .liar = {
+		.names = one_link, .nnames = 1, .makes = true,
+		.held_procedure = 7, .hold = 2 } };
 	pthread_t thread;
 	char at[64];
 
-	liar_start(&l);
-	snprintf(at, sizeof(at), "tcp://127.0.0.1:%u/e", l.port);
+	liar_start(&c.liar);
+	snprintf(at, sizeof(at), "tcp://127.0.0.1:%u/e", c.liar.port);
 	start(WAY_TCP);
-	make_file(path(d.dir, "from"), 10);
-	pthread_create(&thread, NULL, change_meanwhile, &l);
-	ck_assert_msg(TOOL("put", "--timeout", "1", path(d.dir, "from"),
-			   at) == 1, "%s", err);
+	snprintf(c.from, sizeof(c.from), "%s", path(d.dir, "from"));
+	make_file(c.from, 10);
+	pthread_create(&thread, NULL, change_meanwhile, &c);
+	ck_assert_msg(TOOL("put", "--timeout", "1", c.from, at) == 1, "%s",
+		      err);
 	pthread_join(thread, NULL);
 	ck_assert_msg(strstr(err, "from: it changed while it was copied"),
 		      "%s", err);
-	ck_assert_int_eq(TOOL("put", path(d.dir, "from"), at), 0);
-	liar_stop(&l);
+	ck_assert_int_eq(TOOL("put", c.from, at), 0);
+	liar_stop(&c.liar);
 	stop();
 }
 

@@ -265,3 +265,8 @@ TEST_LOOP(copies_survive_cut_connections, 0, WAYS * ARRAY_SIZE(secs))
 	relay_stop(&r);
 	stop_krb5();
 }
+
+int main(void)
+{
+	return kdc_run_tests();
+}

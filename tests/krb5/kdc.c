@@ -37,18 +37,22 @@ int kdc_run_tests(void)
 	return 77;
 }
 
-/* A port that is free now. */
-static uint16_t free_port(void)
+/* Takes a free port.  Returns a socket that is bound to it and does not listen:
+ * it keeps the port from all that ask for any, and lets a listener that reuses
+ * addresses have it, as krb5kdc does. */
+static int keep_port(uint16_t *port)
 {
 	struct sockaddr_in sin = { .sin_family = AF_INET };
 	socklen_t len = sizeof(sin);
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), one = 1;
 
+	ck_assert_int_ge(fd, 0);
+	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
 	sin.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
 	ck_assert_int_eq(bind(fd, (struct sockaddr *)&sin, sizeof(sin)), 0);
 	getsockname(fd, (struct sockaddr *)&sin, &len);
-	close(fd);
-	return ntohs(sin.sin_port);
+	*port = ntohs(sin.sin_port);
+	return fd;
 }
 
 static void run_realm(const struct kdc *k)
@@ -85,7 +89,7 @@ static bool ended(struct kdc *k)
 	return waitpid(k->pid, NULL, WNOHANG) == k->pid;
 }
 
-/* False: it ended, perhaps since another process has the port. */
+/* False: it ended, perhaps since another process has the port of UDP. */
 static bool start_daemon(struct kdc *k)
 {
 	char path[64], pid_file[64];
@@ -112,7 +116,9 @@ void kdc_start(struct kdc *k, const char *enctype)
 void kdc_start_realm(struct kdc *k, const char *enctype, const char *realm,
 		     const char *users)
 {
+	bool started = false;
 	char path[64];
+	int kept;
 
 	memset(k, 0, sizeof(*k));
 	k->enctype = enctype;
@@ -124,13 +130,13 @@ void kdc_start_realm(struct kdc *k, const char *enctype, const char *realm,
 	setenv("KRB5_CONFIG", path, 1);
 	snprintf(path, sizeof(path), "%s/kdc.conf", k->dir);
 	setenv("KRB5_KDC_PROFILE", path, 1);
-	for (int i = 0; i < 5; i++) {
-		k->port = free_port();
+	for (int i = 0; i < 5 && !started; i++) {
+		kept = keep_port(&k->port);
 		run_realm(k);
-		if (start_daemon(k))
-			return;
+		started = start_daemon(k);
+		close(kept);
 	}
-	ck_abort_msg("the KDC does not start");
+	ck_assert_msg(started, "the KDC does not start");
 }
 
 void kdc_stop(struct kdc *k)

@@ -49,8 +49,11 @@ static void start_krb5(int way, const char *sec)
 
 	kdc_start(&kdc, "aes256-cts-hmac-sha1-96");
 	ck_assert_ptr_nonnull(getcwd(cwd, sizeof(cwd)));
+	/* Where localhost is ::1, too, nobody listens there: the rule is for
+	 * 127.0.0.1. */
 	snprintf(settings, sizeof(settings), "[exports]\n"
 		 "backend-dir = %s/modules/krb5\n[server]\n"
+		 "bind = 127.0.0.1\n"
 		 "krb5-keytab = %s/server.keytab\n", cwd, kdc.dir);
 	snprintf(opts, sizeof(opts), "rw,insecure,no_root_squash,sec=%s", sec);
 	start_both(way, opts, settings);

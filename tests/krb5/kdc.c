@@ -58,11 +58,13 @@ static int keep_port(uint16_t *port)
 static void run_realm(const struct kdc *k)
 {
 	const char *srcdir = getenv("srcdir");
-	char command[256];
+	char command[1024];
+	int len;
 
-	snprintf(command, sizeof(command), "%s/tests/krb5/realm %s %u %s "
-		 "localhost %s %s", srcdir ? srcdir : "..", k->dir, k->port,
-		 k->enctype, k->realm, k->users);
+	len = snprintf(command, sizeof(command), "%s/tests/krb5/realm %s %u %s "
+		       "localhost %s %s", srcdir ? srcdir : "..", k->dir,
+		       k->port, k->enctype, k->realm, k->users);
+	ck_assert_int_lt(len, (int)sizeof(command));
 	ck_assert_int_eq(system(command), 0);
 }
 

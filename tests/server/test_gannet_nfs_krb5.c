@@ -2,6 +2,7 @@
 /* ./gannet-nfs with tickets, against ./gannetd with a keytab. */
 #include <fcntl.h>
 #include <pthread.h>
+#include <pwd.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -101,14 +102,18 @@ TEST_LOOP(each_flavor_moves_files, 0, WAYS * ARRAY_SIZE(secs))
 
 TEST(a_file_belongs_to_the_user_of_the_ticket)
 {
+	const struct passwd *user = getpwnam("daemon");
 	struct stat st;
 
+	/* Only root can give files away. */
+	if (!user || geteuid() != 0)
+		return;
 	start_krb5(WAY_TCP, "krb5p");
 	ck_assert_int_eq(chmod(export, 0777), 0);
 	login("alice");
 	ck_assert_int_eq(TOOL("touch", "--sec=krb5p", "-u", "0", url("f")), 0);
 	ck_assert_int_eq(stat(path(export, "f"), &st), 0);
-	ck_assert_uint_eq(st.st_uid, 1);
+	ck_assert_uint_eq(st.st_uid, user->pw_uid);
 	stop_krb5();
 }
 

@@ -18,8 +18,9 @@ extern struct tls_rig rig;
 void tls_rig_setup(void);
 /* The server was started. */
 void tls_rig_teardown(void);
-/* Exports /mem, /tls, /mtls and /any (xprtsec=none:tls).  @limits can be NULL;
- * @trusts: the server has a trust store. */
+/* Exports /mem, /tls, /mtls and /any (xprtsec=none:tls).  @limits can be NULL,
+ * and a handshake has a minute unless they say otherwise; @trusts: the server
+ * has a trust store. */
 void tls_rig_start(const struct tcp_tls *limits, bool trusts);
 
 /* GETATTR of rig.top. */

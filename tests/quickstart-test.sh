@@ -194,7 +194,7 @@ built_and_checked()
 	find "$work/$name" -name '*.trs' -delete
 	# Most tests wait more than they work.
 	logged in_tree "$name" -k -j$((3 * jobs)) check \
-		LOG_COMPILER="'$top/tests/limited.sh' 600" >/dev/null ||
+		LOG_COMPILER="'$top/tests/limited.sh' 900" >/dev/null ||
 		status=$?
 	count_results "$work/$name"
 	[ "$status" = 0 ] || [ "$failed" -gt "$before" ] || {

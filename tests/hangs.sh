@@ -21,7 +21,8 @@ check()
 # shellcheck disable=SC2016 # for another shell
 daemon='(setsid sh -c "echo \$\$ > $0; exec sleep 1000" &)
 	until [ -s "$0" ]; do :; done'
-gone() { ! kill -0 "$(cat "$1")" 2>/dev/null; }
+# Its number can be another process's soon, which the trap is not to end.
+gone() { ! kill -0 "$(cat "$1")" 2>/dev/null && rm -f "$1"; }
 
 # hangs SCRIPT: it is ended, and what it said is kept.
 hangs()

@@ -9,7 +9,8 @@ python3 -c 'import yaml' 2>/dev/null || {
 }
 tmp=$(mktemp -d) || exit 1
 server=
-trap 'kill $server 2>/dev/null; rm -rf "$tmp"' EXIT
+# It writes there until it ends.
+trap 'kill $server 2>/dev/null; wait; rm -rf "$tmp"' EXIT
 # shellcheck source=tests/soon.sh
 . "$top/tests/soon.sh"
 

@@ -362,7 +362,7 @@ TEST(a_server_that_is_silent_gets_no_more_files_than_that)
 	l.held_procedure = READ;
 	l.hold = LIAR_HOLD_MAX + 1;
 	ck_assert_int_eq(TOOL("cp", "-r", "--parallel", "5", "--retries", "1",
-			      "--timeout", "1", base, d.dir), 3);
+			      "--timeout", "3", base, d.dir), 3);
 	ck_assert_uint_eq(l.most_held, 5);
 	liar_stop(&l);
 	stop();

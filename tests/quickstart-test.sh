@@ -239,10 +239,14 @@ covered()
 	END
 }
 
+# make_ready TREE: sets ready if it builds.
+make_ready() { ! logged in_tree "$1" check TESTS= || ready=yes; }
+
 # beside PHASE LATER...: what begins with PHASE, of the phases after it.
 beside()
 {
-	local phase_log=$work/logs/beside.log name=$1 other='' tree=''; shift
+	local phase_log=$work/logs/beside.log name=$1 other='' tree=''
+	local ready=''; shift
 	case $name in
 	# The lab's emulator leaves most of a processor to others.
 	lab) ahead "$@" > "$work/logs/ahead.log" 2>&1 & ;;
@@ -259,8 +263,8 @@ beside()
 	case " $* " in
 	*" ${other:-none} "*)
 		[ "$(limit_of "$name")" -gt 0 ] || return
-		logged in_tree "$tree" check TESTS= || return
-		begin "$other" ;;
+		in_time "$name" make_ready "$tree"
+		[ -z "$ready" ] || begin "$other" ;;
 	esac
 }
 

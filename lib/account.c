@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* account - what somebody had: calls with their latency, errors, bytes. */
+/* account - statistics of calls: their latency, errors, bytes. */
 #include "lib/account.h"
 
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * account - what somebody had: calls with their latency, errors, bytes.
+ * account - statistics of calls: their latency, errors, bytes.
  *
  * The calls of a server are counted in an account of their procedure and
  * transport, one of their export (in a book of accounts), and one of their
@@ -102,8 +102,8 @@ static inline void account_add(struct account *a, struct account_event e)
 /* Counts that a limit held a call back for @ns.  Any thread. */
 void account_add_held(struct account *a, uint64_t ns);
 
-/* Adds what @a has to @out.  Any thread, at any time: it sees each call that
- * was answered before, and perhaps half of one that ends now. */
+/* Adds @a to @out.  Any thread, at any time: it sees each call that was
+ * answered before, and perhaps half of one that ends now. */
 void account_sum(struct account *a, struct account_sum *out);
 /* Adds @more to @out. */
 void account_sum_add(struct account_sum *out, const struct account_sum *more);

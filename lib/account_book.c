@@ -12,7 +12,7 @@ struct page {
 	/* The book's lock guards the rest. */
 	uint32_t	 id;
 	unsigned	 users;
-	uint64_t	 left;		/* the how manieth to be given back */
+	uint64_t	 left;		/* its number in the order of return */
 	char		*name;
 	/* NULL, or its counts when its present owner got it. */
 	struct account_sum *before;

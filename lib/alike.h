@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* alike - the word that was meant, where an unknown one was written. */
+/* alike - guesses the word that a mistyped one stands for. */
 #pragma once
 
 #include <stdbool.h>

@@ -35,8 +35,7 @@ void bucket_take(struct bucket *b, uint64_t cost, uint64_t now);
 void bucket_give(struct bucket *b, uint64_t unused);
 /* The ns that @cost tokens take to come; at most BUCKET_LONGEST. */
 uint64_t bucket_ns(const struct bucket *b, uint64_t cost);
-/* True if nothing was taken that is not there again: a new bucket would do as
- * well. */
+/* True if all tokens taken have come back: a new bucket would do as well. */
 bool bucket_is_full(const struct bucket *b, uint64_t now);
 
 /* No debt is longer (36 years): the sum of two must not overflow. */

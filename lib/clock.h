@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * clock - the time since the machine started, which can't be set.  Intervals
- * and deadlines are taken from it.  Any thread.
+ * clock - the time since the machine started, which can't be set.  Measure
+ * intervals and deadlines with it.  Any thread.
  */
 #pragma once
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * crew - the keeper gives jobs that are due to threads that have none.
+ * crew - the keeper hands due jobs to idle threads.
  *
  * When all threads are busy, the first job in the list waits for one.  If it
  * has waited for GROW_MS, the keeper starts another thread; if jobs have waited
- * ever since it did so last, twice as many as then, but none before those have
- * begun: on a busy machine threads take long to begin, and no more of them make
- * that shorter.  So a thousand jobs that are quick take few threads, and a
- * thousand that hang, also with quick ones between them, delay the next one by
- * a fraction of a second.
+ * ever since it did so last, twice as many as then, but not before those have
+ * begun: on a busy machine threads are slow to begin, and starting more doesn't
+ * help.  So a thousand quick jobs take few threads, and a thousand that hang,
+ * even with quick ones between them, delay the next one by a fraction of a
+ * second.
  *
  * Threads without a job lie on a stack: the last one in gets the next job, and
  * the ones at the bottom end.
@@ -60,9 +60,9 @@ static struct crew {
 	struct cds_list_head hands;
 	struct hand	*idle;
 	unsigned	 size;		/* threads, also those to come, */
-	unsigned	 starting;	/* those of them that have not begun */
+	unsigned	 starting;	/* threads that have not begun */
 	unsigned	 most;		/* of so many */
-	unsigned	 busy;		/* those with a job */
+	unsigned	 busy;		/* with a job */
 	uint64_t	 grown;		/* when the last of a step began, */
 	unsigned	 step;		/* how many, 0: no job waited since */
 } crew = {
@@ -125,7 +125,7 @@ static bool may_run(const struct crew_job *job)
 	return true;
 }
 
-/* The first one that is due and may run; or NULL. */
+/* The first due job that is not to be held; or NULL. */
 static struct crew_job *first_due(void)
 {
 	struct crew_job *job;
@@ -154,8 +154,8 @@ static struct crew_job *take_due(struct hand *h)
 	return job;
 }
 
-/* The run of @h has ended: lists the held jobs that may run now.  Those at the
- * places of other jobs stay held, as there can be thousands. */
+/* The run of @h has ended: lists the held jobs that can run now.  Jobs at other
+ * places stay held, as thousands can wait there. */
 static void free_hand(struct hand *h)
 {
 	struct cds_list_head again = { &again, &again };
@@ -333,7 +333,7 @@ static void keep_crew(void *arg)
 }
 
 /* ---- a child of fork(): it has none of the threads, so no job runs there, but
- * nobody keeps the lock either */
+ * its lock is free */
 
 static void lock_crew(void)
 {

@@ -9,9 +9,9 @@
  * ten seconds (thread_idle_ms) ends.  Where the system refuses a thread, jobs
  * wait for the present ones, and the crew asks again each second.
  *
- * There are crew_most() threads at most.  Any job gets one of the first
- * quarter.  The others are for jobs whose place, where they can hang, no job
- * that runs has: so however many jobs hang at one place, those at others run.
+ * The crew has crew_most() threads at most.  Any job gets one of the first
+ * quarter.  The others are for jobs whose place (where they can hang) no
+ * running job has: however many jobs hang at one place, jobs at others run.
  *
  * The process has one crew.  The first job starts its keeper, which makes all
  * other threads: that job comes from a thread that acts as no caller, since
@@ -32,8 +32,8 @@ struct crew_job {
 	/* Returns when to run it again (clock_ns()), or one of the above. */
 	uint64_t	(*run)(struct crew_job *job);
 	const char	*name;		/* of its thread meanwhile */
-	/* Of the file system that it can wait for (mounts_place()), or of what
-	 * else; its owner may change it.  0: it shares none. */
+	/* Of the file system that it can wait for (mounts_place()), or of
+	 * anything else; its owner can change it.  0: it shares none. */
 	_Atomic uint64_t place;
 
 	/* The crew's: */
@@ -52,8 +52,8 @@ int crew_job_init(struct crew_job *job, uint64_t (*run)(struct crew_job *),
  * short lock, under which no other is taken. */
 void crew_run(struct crew_job *job);
 
-/* Takes @job back for good: waits for the end of a run, after which there is no
- * other, whoever asks.  Not from that run itself. */
+/* Takes @job back for good: waits for the end of its run, after which it does
+ * not run again, whoever calls crew_run().  Not from that run itself. */
 void crew_cancel(struct crew_job *job);
 
 /* The number of threads, without the keeper.  For tests. */

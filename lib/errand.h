@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * errand - a look at a path for a thread that must not wait for it for ever.
+ * errand - a look at a path for a thread that must not wait for it forever.
  *
  * A disk that hangs can't be told from a slow one without asking it.  So a
- * thread of the crew asks, and the owner of the errand waits for a while.  What
- * has not ended by then keeps its thread, and frees itself when it ends.  Until
- * then no other errand like it begins, so that repetitions don't add up.
+ * thread of the crew asks, and the owner of the errand waits for a while.  An
+ * errand that has not ended by then keeps its thread, and frees itself when it
+ * ends.  Until then no errand like it begins, so repetitions don't add up.
  *
  * Any thread that acts as the server.
  */

@@ -6,6 +6,6 @@
 int fail_with(char **err, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 
-/* Adds @line, which it takes (it may be NULL), to the text *@err, which may be
- * NULL.  Returns -EINVAL. */
+/* Adds @line, which it takes over, to the text *@err; both can be NULL.
+ * Returns -EINVAL. */
 int fail_too(char **err, char *line);

@@ -6,7 +6,7 @@
 
 #include "lib/util.h"
 
-/* Of what the pools have together: sevenths for each. */
+/* Each pool's sevenths of all pools' descriptors. */
 static const long sevenths[FDS_POOLS] = { [FDS_FILES] = 4, [FDS_CONNS] = 3 };
 
 /* The process's own: listeners, pollers, files of its state. */
@@ -46,7 +46,7 @@ long fds_small(long most)
 	return MAX(n, 1l);
 }
 
-/* Returns what all pools have together. */
+/* Returns the descriptors of all pools together. */
 static long pooled(void)
 {
 	long n = fds_limit(), small = MAX(n / SMALL_PART, 1l);

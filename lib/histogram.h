@@ -32,7 +32,7 @@ static inline unsigned histogram_bucket(uint64_t ns)
 }
 
 /* The shortest time, in ns, of bucket @i; that of the bucket behind it is where
- * this one ends.  @i may be HISTOGRAM_BUCKETS. */
+ * this one ends.  @i can be HISTOGRAM_BUCKETS. */
 uint64_t histogram_low(unsigned i);
 /* The time in ns that @per_mille thousandths of the counted times don't pass
  * (500: the median): the middle of the bucket that it lies in.  0: nothing was

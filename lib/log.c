@@ -50,7 +50,7 @@ static struct {
 } queue = { .lock = PTHREAD_MUTEX_INITIALIZER,
 	    .more = PTHREAD_COND_INITIALIZER };
 
-/* False: there is no thread, the caller writes. */
+/* False: no thread runs, so the caller writes. */
 static bool put_line(const char *line, size_t n)
 {
 	size_t done = 0;

@@ -38,15 +38,15 @@ enum log_target log_open(enum log_target to, const char *path);
 /*
  * From log_start() to log_stop() a separate thread writes the lines: a write
  * can take for ever, to a disk that hangs or to a reader that does not read.
- * Lines for which there is no room meanwhile are counted and left out.  The
- * caller itself writes its line to a socket or pipe that has room, without
- * waiting: so the line is out whatever ends the process next.  A process that
- * dies of a fault or of abort() writes the lines that wait then.  log_start()
- * is 0 or -errno.
+ * Lines that find no room meanwhile are counted and left out.  The caller
+ * itself writes its line to a socket or pipe that has room, without waiting: so
+ * the line is out whatever ends the process next.  A process that dies of a
+ * fault or of abort() writes the lines that wait then.  log_start() is 0 or
+ * -errno.
  */
 int log_start(void);
 void log_stop(void);
-/* Writes what waits, for a process that ends without log_stop().
+/* Writes the waiting lines, for a process that ends without log_stop().
  * Async-signal-safe; waits a second for the reader. */
 void log_rescue(void);
 
@@ -64,7 +64,7 @@ struct log_fields {
 	const char *export;	/* a path */
 };
 
-/* @fields is borrowed for the call, and may be NULL. */
+/* @fields is borrowed for the call, and can be NULL. */
 void log_print_with(enum log_level level, const struct log_fields *fields,
 		    const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
@@ -80,8 +80,8 @@ void log_print_with(enum log_level level, const struct log_fields *fields,
 #define log_debug(...)	log_at(LOG_LEVEL_DEBUG, __VA_ARGS__)
 
 /*
- * For what a peer can cause: at most ten of one place a second.  The first
- * line after a pause says how many were left out.
+ * For lines that a peer can cause: at most ten of one place a second.  The
+ * first line after a pause says how many were left out.
  */
 struct log_limit { _Atomic long window; _Atomic unsigned count; };
 bool log_limit_pass(struct log_limit *limit, enum log_level level);

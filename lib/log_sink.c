@@ -31,7 +31,7 @@ static struct {
 	struct sockaddr_un addr;
 } sink = { .to = LOG_TO_STDERR, .fd = -1 };
 
-/* True if the journal reads what standard error gets (systemd.exec(5)). */
+/* True if standard error goes to the journal (systemd.exec(5)). */
 static bool is_journal(const struct stat *st)
 {
 	const char *stream = getenv("JOURNAL_STREAM");
@@ -148,7 +148,7 @@ static bool send_line(const char *line, size_t n, int flags)
 		      sizeof(sink.addr)) == (ssize_t)n;
 }
 
-/* If the datagrams are not received, standard error may be read. */
+/* If nothing receives the datagrams, standard error might have a reader. */
 static void write_plain(const char *line, size_t n)
 {
 	const char *mark = sink.to == LOG_TO_JOURNAL ? "\nMESSAGE=" : "]: ";

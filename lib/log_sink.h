@@ -24,7 +24,8 @@ void log_sink_write(const char *line, size_t n);
  * hangs.
  */
 size_t log_sink_write_at_once(const char *line, size_t n);
-/* Looks at what standard error is; before the first log_sink_write_at_once().
+/* Finds out the kind of standard error; before the first
+ * log_sink_write_at_once().
  */
 void log_sink_look(void);
 /* The descriptor that lines are written to. */

@@ -2,17 +2,17 @@
 /*
  * loop - an event loop: one thread, one epoll set.
  *
- * Operation: a round runs the tasks, asks the sources, fires the timers and
+ * Operation: a round runs the tasks, polls the sources, fires the timers and
  * then waits in epoll; it does not sleep while sources or tasks had work.
  *
  * Spinning: to be woken takes longer than to serve a short call.  So a loop
- * that has sources, or was told to, looks for a while before it sleeps, if
- * the last sleep was no longer than that while.  Between looks it gives way
- * to whoever else wants the processor.
+ * that has sources, or was told to, looks for a while before it sleeps, if the
+ * last sleep was no longer than that while.  Between looks it gives way to
+ * other threads that want the processor.
  *
- * Driven: the thread's place may be taken by rounds that the caller's event
- * loop asks for.  Between them the loop is asleep, and its epoll set tells the
- * caller what would wake it; a timer of the system stands for the wheel.
+ * Driven: instead of a thread, the caller's event loop can run the rounds.
+ * Between them the loop is asleep, and its epoll set tells the caller when to
+ * wake it; a timer of the system stands for the wheel.
  *
  * Timers hang in a wheel of 16 ms slots; one due further off than a turn of
  * the wheel stays in its slot until its time.
@@ -38,8 +38,8 @@
 #define MAX_EVENTS	64
 #define TICK_NS		(16ull * 1000 * 1000)
 #define WHEEL_SLOTS	1024
-/* Giving way took so long: somebody else had work.  Then it does not spin for a
- * while. */
+/* Giving way took so long: another thread had work.  Then it does not spin for
+ * a while. */
 #define CROWDED_NS	(50ull * 1000)
 #define CROWDED_FOR_NS	(20ull * 1000 * 1000)
 /* While sources are busy, descriptors are looked at this seldom. */
@@ -257,7 +257,7 @@ static unsigned run_tasks(struct loop *loop)
 		t->next = first;
 		first = t;
 	}
-	/* A task may be posted again, or freed, as soon as it runs. */
+	/* A task can be posted again, or freed, as soon as it runs. */
 	for (t = first; t; t = next) {
 		next = t->next;
 		t->run(t);
@@ -313,7 +313,7 @@ static void fire_slot(struct loop *loop, struct cds_list_head *slot)
 	struct cds_list_head due;
 	struct loop_timer *t, *next;
 
-	/* First aside, as call-backs may set and cancel any timer. */
+	/* First aside, as call-backs can set and cancel any timer. */
 	CDS_INIT_LIST_HEAD(&due);
 	cds_list_for_each_entry_safe(t, next, slot, link)
 		if (t->at <= loop->now)
@@ -366,7 +366,7 @@ static void handle(struct loop *loop, int n)
 	loop->nevents = loop->event = 0;
 }
 
-/* True when there was any. */
+/* True if it handled any. */
 static bool take_events(struct loop *loop)
 {
 	int n = epoll_wait(loop->epfd, loop->events, MAX_EVENTS, 0);
@@ -376,8 +376,8 @@ static bool take_events(struct loop *loop)
 	return n > 0;
 }
 
-/* Gives way.  False: others have work, and who is woken gets the processor
- * sooner than who has just given it away. */
+/* Gives way.  False: other threads have work, and a thread that wakes gets the
+ * processor sooner than one that has just given it away. */
 static bool alone(struct loop *loop)
 {
 	uint64_t before = clock_ns();

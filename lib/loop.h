@@ -3,8 +3,8 @@
  * loop - an event loop: one thread, one epoll set.
  *
  * A poller (doc/threads.md) is a thread that runs one of these.  All
- * call-backs run on that thread, one at a time.  Where a function says
- * "loop's thread", calling it before loop_start() is fine too.
+ * call-backs run on that thread, one at a time.  Where a function says "loop's
+ * thread", calling it before loop_start() is also fine.
  */
 #pragma once
 
@@ -28,12 +28,12 @@ int loop_start(struct loop *loop);
 /*
  * Instead of the start: the caller's own event loop drives this one.  0 or
  * -errno.  Then loop_fd() is a descriptor to poll for input: when it has some,
- * there is a round to do.
+ * a round is due.
  */
 int loop_drive(struct loop *loop);
 int loop_fd(const struct loop *loop);
-/* Does what there is to do, and returns.  The thread that calls it is the
- * loop's meanwhile; one at a time. */
+/* Does all pending work, and returns.  The thread that calls it is the loop's
+ * meanwhile; one at a time. */
 void loop_round(struct loop *loop);
 /* Runs @fn(@arg) as a round would, on a thread that could do one. */
 void loop_enter(struct loop *loop, void (*fn)(void *), void *arg);
@@ -55,8 +55,8 @@ struct loop_fd {
 int loop_fd_add(struct loop *loop, struct loop_fd *f);
 void loop_fd_mod(struct loop *loop, struct loop_fd *f, uint32_t events);
 /*
- * Loop's thread.  No call-back of @f comes after this, even if one is
- * pending in the current round, so its memory may be freed at once.
+ * Loop's thread.  No call-back of @f comes after this, even if one is pending
+ * in the current round, so its memory can be freed at once.
  */
 void loop_fd_del(struct loop *loop, struct loop_fd *f);
 
@@ -70,7 +70,7 @@ struct loop_task {
 	struct loop_task *next;
 };
 
-/* Any thread.  A task may be posted again once run was called. */
+/* Any thread.  A task can be posted again once run was called. */
 void loop_post(struct loop *loop, struct loop_task *t,
 	       void (*run)(struct loop_task *t));
 /* Runs @fn(@arg) on the loop's thread, or in a round, and waits for it.  Any
@@ -92,9 +92,9 @@ void loop_timer_cancel(struct loop *loop, struct loop_timer *t);
 void loop_spin_next(void);
 
 /*
- * A source that can be asked without a system call (a completion queue).
- * poll returns how much it did; the loop asks all sources in turn, also while
- * it looks before it sleeps.  arm is called before the loop sleeps: make sure a
+ * A source that can be polled without a system call (a completion queue).  poll
+ * returns how much it did; the loop polls all sources in turn, also while it
+ * spins before it sleeps.  arm is called before the loop sleeps: make sure a
  * descriptor wakes it; return true when something came in meanwhile and the
  * loop must not sleep.
  */

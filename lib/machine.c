@@ -31,8 +31,8 @@
 
 /* ---- one cgroup */
 
-/* Reads up to two numbers; returns how many there are.  "max" and -1, which
- * mean that there is no limit, are MACHINE_NO_LIMIT. */
+/* Reads up to two numbers; returns their count.  "max" and -1, which mean no
+ * limit, are MACHINE_NO_LIMIT. */
 static int read_numbers(const char *dir, const char *name, uint64_t n[2])
 {
 	char path[PATH_SIZE + 64], word[2][32];

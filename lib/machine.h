@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * machine - the part of the machine that this process may use.
+ * machine - the part of the machine that this process can use.
  *
- * A container or a systemd unit has lower limits than the machine: those of its
- * cgroup and of all above it, of both versions, and the processors that it is
- * bound to.  Defaults follow these.
+ * A container or a systemd unit has lower limits than the machine: the limits
+ * of its cgroup and of all above it, of both versions, and the processors that
+ * it is bound to.  Defaults follow these.
  */
 #pragma once
 

@@ -191,8 +191,8 @@ static void drop_answer(struct memo *m, memo_place *at)
 	drop_unlisted(m, e);
 }
 
-/* Empties one bucket after the other, without @old, until there is room for @e
- * in place of that. */
+/* Empties one bucket after the other, but keeps @old, until @e fits in place of
+ * that. */
 static void empty_buckets(struct memo *m, const struct memo_entry *e,
 			  const struct memo_entry *old)
 {

@@ -24,10 +24,10 @@ struct memo_key {
 /* An answer begins with this.  Only the time changes once it is kept. */
 struct memo_entry {
 	struct memo_key	 key;
-	size_t		 bytes;		/* what max_bytes bounds */
-	/* Those with one number here have a network's share of all places, or
-	 * in the second a site's (lib/network.h): then the one that expires
-	 * first goes.  0: it shares none. */
+	size_t		 bytes;		/* counts against max_bytes */
+	/* Answers with one number here share a network's part of all places, or
+	 * in the second a site's (lib/network.h); in excess, the one that
+	 * expires first goes.  0: it shares none. */
 	uint64_t	 group[2];
 	_Atomic time_t	 expires;	/* in clock_coarse_s() */
 	/* The memo's: */
@@ -36,7 +36,7 @@ struct memo_entry {
 	void		(*free)(struct memo_entry *e);
 };
 
-/* A question that is out; in its thread's memory. */
+/* An open question; in its thread's memory. */
 struct memo_question {
 	struct memo_key	 key;
 	/* The memo's: */
@@ -47,14 +47,14 @@ struct memo_question {
 
 struct memo;
 
-/* @max answers, of @max_bytes together; @free frees one that no reader sees any
- * more.  0 or -ENOMEM. */
+/* @max answers, of @max_bytes together; @free frees one that no reader can see.
+ * 0 or -ENOMEM. */
 int  memo_create(unsigned max, size_t max_bytes,
 		 void (*free)(struct memo_entry *e), struct memo **out);
 /* After the last use of @m. */
 void memo_destroy(struct memo *m);
 
-/* In an RCU section: the answer for @key, which may have expired; or NULL. */
+/* In an RCU section: the answer for @key, fresh or expired; or NULL. */
 struct memo_entry *memo_find(struct memo *m, const struct memo_key *key);
 static inline bool memo_is_fresh(const struct memo_entry *e)
 {
@@ -72,21 +72,21 @@ bool memo_may_ask(const struct memo *m, uint64_t patience_ns);
  * again.  True: it did not before. */
 bool memo_doubt(struct memo *m, uint64_t until);
 unsigned memo_count(struct memo *m);
-/* All answers expire, also those to the questions that are out. */
+/* All answers expire, also answers to open questions. */
 void memo_expire(struct memo *m);
-/* Drops all answers.  Those to the questions that are out expire. */
+/* Drops all answers.  Answers to open questions expire. */
 void memo_forget(struct memo *m);
 
 /*
  * True: the caller has to get the answer for q->key, and then to call
- * memo_answered().  False: there is a fresh one, or memo_may_ask() says no.
+ * memo_answered().  False: a fresh one exists, or memo_may_ask() says no.
  * While another thread asks the same, waits for its answer.
  */
 bool memo_ask(struct memo *m, struct memo_question *q, uint64_t patience_ns);
-/* By who asks: the older answer for its key is good for @seconds more, unless
- * memo_expire() came after the question. */
+/* By the asking thread: the older answer for its key is good for @seconds more,
+ * unless memo_expire() came after the question. */
 void memo_prolong(struct memo *m, const struct memo_question *q, int seconds);
-/* Takes @e, which may be NULL, in the place of an older answer for its key:
- * readers find one of them.  Others may go for it. */
+/* Puts @e, which can be NULL, in the place of an older answer for its key:
+ * readers find one of the two.  It can push out other answers. */
 void memo_answered(struct memo *m, struct memo_question *q,
 		   struct memo_entry *e);

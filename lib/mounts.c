@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* mounts - each is on another one, and covers what that has at its place: also
- * mounts, which stay in the list. */
+/* mounts - each is on another one, and covers the files below its place there,
+ * even mounts, which stay in the list. */
 #include "lib/mounts.h"
 
 #include <stdbool.h>
@@ -95,7 +95,7 @@ static const struct mounted *mount_below(const struct mounted *m, size_t n,
 }
 
 /* The mount that a walk along the path comes to next from @at, or first, if
- * that is NULL.  It does not come to those that this one covers. */
+ * that is NULL.  It does not come to the mounts that this one covers. */
 static const struct mounted *mount_next(const struct mounted *m, size_t n,
 					const struct mounted *at)
 {
@@ -108,8 +108,8 @@ static const struct mounted *mount_next(const struct mounted *m, size_t n,
 	return next;
 }
 
-/* Adds the mount of @line to *@m, if it is at or above @path.  False: there is
- * no memory. */
+/* Adds the mount of @line to *@m, if it is at or above @path.  False: no
+ * memory. */
 static bool remember_mount(const char *line, const char *path,
 			   uint64_t (*of)(const char *line), struct mounted **m,
 			   size_t *n)

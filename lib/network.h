@@ -3,9 +3,9 @@
  * network - the part of a bounded table that addresses of one customer have.
  *
  * A host chooses its IPv6 addresses in its network (/64), and a customer of a
- * provider its networks in a site (/48).  So a bound for each address holds no
- * customer back.  One network and one site have these parts at most, and leave
- * the rest to others.  An IPv4 address shares neither.
+ * provider its networks in a site (/48).  So a limit for each address stops no
+ * customer.  Instead, one network and one site get these parts at most, and the
+ * rest stays free for other customers.  An IPv4 address shares neither.
  */
 #pragma once
 

@@ -6,9 +6,9 @@
  * A probe is a no-op in the code, and a note in the program's file that tells
  * where its arguments are: in which registers, or where in memory.  So an
  * argument costs a call nothing if it is in a register anyway, or a field of
- * what a register points to; a sum, or a field two pointers away, is computed
- * whether somebody looks or not.  doc/tracing.md has the probes and what their
- * arguments mean; tests/probes.sh holds it to the program.
+ * the struct that a register points to; a sum, or a field two pointers away, is
+ * computed even without a tracer.  doc/tracing.md has the probes and the
+ * meaning of their arguments; tests/probes.sh holds it to the program.
  *
  * PROBE(name, argument, ...), with one argument at least: integers, pointers.
  * Any thread.  Without <sys/sdt.h> it is nothing.

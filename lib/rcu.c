@@ -4,8 +4,8 @@
  *
  * Pollers run whole operations in one section.  While they do, a grace period
  * inspects them again each time that one of them leaves a section, and each
- * inspection interrupts all processors.  So there are few grace periods, each
- * for many objects: call_rcu() of liburcu has up to a hundred a second.
+ * inspection interrupts all processors.  So grace periods are few, each for
+ * many objects: call_rcu() of liburcu has up to a hundred a second.
  */
 #include "lib/rcu.h"
 

@@ -37,9 +37,9 @@
 
 /*
  * The begin of a section is inlined, which saves two calls into libraries.  It
- * and what it calls have at most ten lines each, and liburcu's header lets
- * programs of any licence have them.  The end stays a call, since it can wake a
- * thread, by longer functions.  Rebuild the program for each release of
+ * and its callees have at most ten lines each, and liburcu's header permits
+ * programs of any licence to inline these.  The end stays a call, since it can
+ * wake a thread, by longer functions.  Rebuild the program for each release of
  * liburcu, as that header requires.  TSan must not see the accesses, whose
  * other side is the library's.
  */

@@ -74,8 +74,8 @@ struct ring_record *ring_reserve(struct ring *ring,
 		/* Pairs with ring_release(): the bytes are zero. */
 		freed = atomic_load_explicit(&ring->freed,
 					     memory_order_acquire);
-		/* Others might have added, and the reader freed, what lies
-		 * behind @at: it is exchanged in vain then. */
+		/* Others might have added records behind @at, and the reader
+		 * freed them: then the exchange fails. */
 		if (at + skip + need > freed + ring->size)
 			return NULL;
 	} while (!atomic_compare_exchange_weak_explicit(&ring->taken, &at,

@@ -28,7 +28,7 @@ struct ring *ring_create(size_t size);
 void ring_destroy(struct ring *ring);
 
 /* Takes a place for @len bytes, for the caller to fill in and then ring_add().
- * NULL: there is no room. */
+ * NULL: no room. */
 struct ring_record *ring_reserve(struct ring *ring, uint32_t len);
 void ring_add(struct ring_record *record);
 

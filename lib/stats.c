@@ -27,7 +27,8 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 /* Aligned as if it were in a row, where walking the list takes it to be. */
 static struct cds_list_head rows __attribute__((aligned(CACHE_LINE))) =
 	CDS_LIST_HEAD_INIT(rows);
-/* Sums of the threads that are gone, and of those without memory for a row. */
+/* Sums of the threads that are gone, and of threads without memory for a
+ * row. */
 static struct row *ended;
 
 static pthread_key_t key;
@@ -73,7 +74,7 @@ static void make_ended_row(void)
 		abort();
 }
 
-/* Makes this thread's row, if there is memory, and counts. */
+/* Makes this thread's row, if memory allows, and counts. */
 void stats_add_first(const struct stat_counter *c, uint64_t n)
 {
 	struct row *r;

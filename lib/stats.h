@@ -8,10 +8,10 @@
  * 	...
  * 	stat_inc(tcp_bad_record);
  *
- * All of them lie in one linker section, which is their table.  Any thread may
- * count.  Any thread may call stats_sum() and stats_walk(), which see every
- * earlier count, and perhaps some concurrent ones.  A reader that sees a count
- * also sees everything the thread did before it.
+ * All of them lie in one linker section, which is their table.  Any thread can
+ * count, and can call stats_sum() and stats_walk(), which see every earlier
+ * count, and perhaps some concurrent ones.  A reader that sees a count also
+ * sees everything the thread did before it.
  */
 #pragma once
 

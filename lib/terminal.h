@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* terminal - what a terminal obeys, or hides, in the place of showing it.
- * Others name clients, directories and files as they like. */
+/* terminal - characters that a terminal obeys, or hides, instead of showing
+ * them.  Others name clients, directories and files as they like. */
 #pragma once
 
 /*

@@ -24,9 +24,9 @@ static void *run_thread(void *arg)
 	struct start s = *(struct start *)arg;
 
 	free(arg);
-	/* No thread is ever cancelled.  With the asynchronous type, which has
-	 * no meaning then, the C library need not change the type around each
-	 * system call that may wait, by two locked instructions. */
+	/* No thread is ever cancelled, so the type has no meaning.  With the
+	 * asynchronous one the C library doesn't change the type around each
+	 * system call that can wait, which costs two locked instructions. */
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
 	pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, NULL);
 	pthread_setname_np(pthread_self(), s.name);

@@ -3,7 +3,7 @@
  * thread - threads, mutexes and references, with their errors asserted.
  *
  * Every thread started here is registered with RCU (liburcu, the memb flavour)
- * for its whole life, has all signals blocked except those of its faults, and
+ * for its whole life, has all signals blocked except those for its faults, and
  * can't be cancelled.
  */
 #pragma once
@@ -20,16 +20,16 @@
 int thread_start(pthread_t *thread, const char *name, void (*fn)(void *),
 		 void *arg);
 
-/* A thread that was started because there was work ends when it had none for so
- * long: ten seconds, or less in tests. */
+/* A thread that was started for some work ends once it is idle for so long: ten
+ * seconds, or less in tests. */
 extern atomic_uint thread_idle_ms;
 
-/* True on the thread of a loop, and while another thread does what must not
- * wait. */
+/* True on the thread of a loop, and while another thread does work that must
+ * not wait. */
 extern _Thread_local bool thread_must_not_wait;
 
 /*
- * True if operations on this thread that must not wait may change its file
+ * True if operations on this thread that must not wait can change its file
  * system credentials.  Not so if the thread uses an RDMA device: the kernel
  * refuses the device to a thread that has changed them.
  */
@@ -79,7 +79,7 @@ static inline bool ref_get_unless_zero(struct ref *r)
 	return true;
 }
 
-/* True while there are others than the caller's.  Only a hint. */
+/* True while other references than the caller's exist.  Only a hint. */
 static inline bool ref_is_shared(const struct ref *r)
 {
 	return atomic_load_explicit(&r->count, memory_order_relaxed) > 1;
@@ -88,8 +88,8 @@ static inline bool ref_is_shared(const struct ref *r)
 /* True when this was the last one: the caller now frees the object. */
 static inline bool ref_put(struct ref *r)
 {
-	/* Pairs with itself: the last put sees what other threads did before
-	 * theirs. */
+	/* Pairs with itself: the last put sees the writes of other threads
+	 * before theirs. */
 	return atomic_fetch_sub_explicit(&r->count, 1,
 					 memory_order_acq_rel) == 1;
 }

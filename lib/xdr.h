@@ -115,7 +115,7 @@ static inline uint32_t xdr_word(const void *p)
 	return be32toh(v);
 }
 
-/* Puts a word at @p, where there is room. */
+/* Puts a word at @p; the caller has checked the room. */
 static inline void xdr_set_word(void *p, uint32_t v)
 {
 	v = htobe32(v);
@@ -167,7 +167,7 @@ static inline uint32_t xdr_get_count(struct xdr_in *x, uint32_t max)
 	return 0;
 }
 
-/* opaque[len]: skips the pad too. */
+/* opaque[len]: also skips the pad. */
 static inline struct xdr_view xdr_get_fixed(struct xdr_in *x, uint32_t len)
 {
 	size_t padded = (size_t)len + xdr_pad(len);
@@ -268,7 +268,7 @@ static inline void xdr_put_string(struct xdr_out *x, const char *s)
 /*
  * A cursor of either direction.  One function describes a message that clients
  * and servers both have, and reads or writes it, field by field.  It is inline,
- * so that each use has the code of its direction alone.
+ * so each use has the code of its direction alone.
  */
 struct xdr_both {
 	struct xdr_in  *in;		/* NULL: it writes to @out */

@@ -16,9 +16,9 @@
  * runs with an older one, unless it uses a member that the older one does not
  * know.
  *
- * Threads: functions may be called from any thread.  done() and event() are
- * called on a thread of the library, one at a time; they must not block, and
- * may make calls.  With POLLED they are called on the caller's thread.
+ * Threads: any thread can call the functions.  The library calls done() and
+ * event() on its thread, one at a time; they must not block, but can make
+ * calls.  With POLLED they are called on the caller's thread.
  *
  * gannet-rpcrdma(3) has the details.
  */
@@ -37,8 +37,8 @@ struct gannet_rpcrdma;
 
 /* The provider of RDMA. */
 enum gannet_rpcrdma_fabric {
-	GANNET_RPCRDMA_ANY = 0,		/* verbs if there is a device, else
-					 * iwarp */
+	GANNET_RPCRDMA_ANY = 0,		/* verbs if the machine has a device,
+					 * else iwarp */
 	GANNET_RPCRDMA_VERBS = 1,	/* a device: libibverbs, librdmacm */
 	GANNET_RPCRDMA_IWARP = 2,	/* none: iWARP over a TCP socket */
 };
@@ -50,8 +50,8 @@ enum gannet_rpcrdma_fabric {
  * when they succeeded but no reply came; -ENOTCONN with NO_RECONNECT.
  */
 enum gannet_rpcrdma_event {
-	GANNET_RPCRDMA_LOST = 1,	/* the connection; it is made again
-					 * when there is something to send */
+	GANNET_RPCRDMA_LOST = 1,	/* the connection; it is made again when
+					 * a call needs it */
 	GANNET_RPCRDMA_RECONNECTED,
 	GANNET_RPCRDMA_DEAD,		/* given up: every call fails */
 };
@@ -61,7 +61,7 @@ enum {
 	GANNET_RPCRDMA_NO_PRIVATE = 2,		/* don't speak RFC 8797 */
 	GANNET_RPCRDMA_NO_INVALIDATE = 4,	/* no Send With Invalidate */
 	GANNET_RPCRDMA_RESERVED_PORT = 8,	/* iWARP: from a port below 1024
-						 * if the process may bind one,
+						 * if the process has the right,
 						 * as servers require of TCP
 						 * clients */
 	/* Query the responder's limits before the first call of each connection
@@ -185,8 +185,8 @@ struct gannet_rpcrdma_memory {
  */
 struct gannet_rpcrdma_call {
 	size_t		 size;	/* of this struct */
-	/* The RPC message, from its xid on, without what sources carry.  Its
-	 * xid is like no other in progress: see gannet_rpcrdma_xid(). */
+	/* The RPC message, from its xid on, without the sources' data.  Its xid
+	 * is unique among calls in progress: see gannet_rpcrdma_xid(). */
 	const void	*msg;
 	uint32_t	 msg_len;
 
@@ -208,7 +208,7 @@ struct gannet_rpcrdma_call {
 	 * reply into this memory, if the call has no sinks. */
 	struct gannet_rpcrdma_memory reply_mem;
 
-	/* Called last: the library has let go of the call, and the function may
+	/* Called last: the library no longer uses the call, so the function can
 	 * free it. */
 	void (*done)(struct gannet_rpcrdma_call *self);
 	void	*arg;			/* yours */
@@ -232,8 +232,8 @@ struct gannet_rpcrdma_call {
 
 	/*
 	 * Set by the caller: a call that was sent and got no reply ends with
-	 * -ENOTCONN, as if it were the last attempt.  The caller may change it
-	 * and call again, in done() too: a call with RPCSEC_GSS needs another
+	 * -ENOTCONN, as if it were the last attempt.  The caller can change it
+	 * and call again, even in done(): a call with RPCSEC_GSS needs another
 	 * sequence number then (RFC 2203 section 5.3.3.1).
 	 */
 	bool		 once;
@@ -295,12 +295,12 @@ enum {
 
 /*
  * Registers @len bytes at @addr once for all calls that name the region (RFC
- * 5666 section 7).  @use: what for, one or both.  On a device that pins memory
- * the responder can reach it, for this use, until it is deregistered: RFC 8166
- * section 8.1.2 asks for care, and windows avoid it.  Elsewhere each call still
- * registers its memory, and the region is only a bound.  A new connection has a
- * new registration.  0 or -errno: -EINVAL; -ENOMEM, for instance the limit of
- * locked memory.
+ * 5666 section 7).  @use: one or both of the above.  On a device that pins
+ * memory the responder can reach it, for this use, until it is deregistered:
+ * RFC 8166 section 8.1.2 asks for care, and windows avoid it.  Elsewhere each
+ * call still registers its memory, and the region is only a bound.  A new
+ * connection has a new registration.  0 or -errno: -EINVAL; -ENOMEM, for
+ * instance the limit of locked memory.
  */
 int gannet_rpcrdma_register(struct gannet_rpcrdma *c, void *addr, size_t len,
 			    unsigned use, struct gannet_rpcrdma_region **out);
@@ -311,7 +311,7 @@ int gannet_rpcrdma_register(struct gannet_rpcrdma *c, void *addr, size_t len,
  */
 struct gannet_rpcrdma_dmabuf {
 	size_t	 size;		/* of this struct */
-	/* The dma-buf.  The library duplicates it, so the caller may close it
+	/* The dma-buf.  The library duplicates it, so the caller can close it
 	 * after the call. */
 	int	 fd;
 	uint64_t offset;	/* where in it the region begins, */
@@ -325,9 +325,9 @@ struct gannet_rpcrdma_dmabuf {
 
 /*
  * Registers memory of another device, as gannet_rpcrdma_register() registers
- * that of the program.  Sources and sinks of calls may name the region, but
- * reply_mem may not.  With WINDOWS each call registers its part, since windows
- * of a dma-buf don't exist.
+ * that of the program.  Sources and sinks of calls can name the region, but
+ * reply_mem can't.  With WINDOWS each call registers its part, since windows of
+ * a dma-buf don't exist.
  *
  * 0 or -errno: -EOPNOTSUPP, the fabric (iWARP without a device), the RDMA
  * device, its library or the kernel can't; -EINVAL; -EBADF; -E2BIG, as above;
@@ -389,16 +389,16 @@ void gannet_rpcrdma_info(struct gannet_rpcrdma *c,
 
 /*
  * For a program that has an event loop.  It makes the client with POLLED, polls
- * the descriptor of gannet_rpcrdma_fd() for input (this stays the library's,
- * and may be in an epoll set), and calls gannet_rpcrdma_dispatch() when there
- * is some.  That does what there is to do, and does not wait.  A thread of the
- * library still makes connections, which may have to wait for the network, and
- * watches times; it calls nothing of the caller's.
+ * the descriptor of gannet_rpcrdma_fd() for input (the library owns it; it can
+ * be in an epoll set), and calls gannet_rpcrdma_dispatch() when it is readable.
+ * Dispatch does all pending work without waiting.  A thread of the library
+ * still makes connections, which can wait for the network, and watches
+ * timeouts; it calls no function of the caller.
  *
- * gannet_rpcrdma_xid(), call() and cancel() may be called from any thread even
- * so; all else on the client from one thread at a time, with dispatch.
- * Both -EINVAL: the client is not POLLED.  Dispatch -EDEADLK: it is called in
- * done(), event() or answer().
+ * Even so, any thread can call gannet_rpcrdma_xid(), call() and cancel().  The
+ * other functions on the client, dispatch included: one thread at a time.  Fd
+ * and dispatch -EINVAL: the client is not POLLED.  Dispatch -EDEADLK: it is
+ * called in done(), event() or answer().
  */
 int gannet_rpcrdma_fd(struct gannet_rpcrdma *c);
 int gannet_rpcrdma_dispatch(struct gannet_rpcrdma *c);

@@ -16,7 +16,7 @@
  * Threads: operations run on threads of gannetd, many at the same time, also on
  * one node; the caller holds a reference to each node that it names.  The
  * threads are registered with liburcu's "memb" flavour and block all signals.
- * A call may leave the thread with the caller's file system credentials
+ * A call can leave the thread with the caller's file system credentials
  * (setfsuid(2)): a backend that opens other files on such a thread has to
  * consider that.
  */
@@ -121,7 +121,7 @@ struct vfs_op {
 
 	/* Results.  Attributes are of the node after the operation, and are
 	 * filled in on success only where nothing else is said. */
-	struct vfs_attr		*attr;	/* of the node; of @out if there is */
+	struct vfs_attr		*attr;	/* of the node; of @out, if any */
 	struct vfs_wcc		*wcc;	/* of the directory, or the node */
 	struct vfs_node		*out;	/* found or made; counted, and the
 					 * caller puts it */
@@ -133,7 +133,7 @@ struct vfs_op {
 		struct vfs_access	  access;
 		struct vfs_lookup	  lookup;
 		struct vfs_readlink	  readlink;
-		struct vfs_read		  read;		/* read_pipe, too */
+		struct vfs_read		  read;		/* and read_pipe */
 		struct vfs_write	  write;
 		struct vfs_commit	  commit;
 		const struct vfs_create	 *create;
@@ -168,11 +168,11 @@ struct vfs_later {
  * An operation can end later than its function returns, and then occupies no
  * thread meanwhile: before the backend hands it to another thread, such as one
  * of a library, it calls vfs_op_give() on the thread that called the operation,
- * and without the locks that its cancel() takes.  True: the operation is the
- * backend's until vfs_op_end(), which may be called before the function
- * returns.  The function returns VFS_PENDING and does not touch @op again;
- * @nonblock is false from then on.  False: the operation has to end here, or to
- * answer -EAGAIN with @nonblock.  Not in an RCU section of the backend's.
+ * and without the locks that its cancel() takes.  True: the backend owns the
+ * operation until vfs_op_end(), which it can call before the function returns.
+ * The function returns VFS_PENDING and does not touch @op again; @nonblock is
+ * false from then on.  False: the operation has to end here, or to answer
+ * -EAGAIN with @nonblock.  Not in an RCU section of the backend's.
  */
 static inline bool vfs_op_give(struct vfs_op *op)
 {
@@ -217,7 +217,7 @@ struct vfs_config {
 	const struct vfs_ops *ops;	/* for gannetd's own use */
 	const void *options;	/* a block of ops->options_size bytes; stays as
 				 * long as the tree */
-	const char *state_dir;	/* where the backend may keep files, or NULL */
+	const char *state_dir;	/* for files of the backend, or NULL */
 	/* The rest may be NULL. */
 	const char *where;	/* "FILE:LINE" that asks for it: for warnings */
 	char	  **why;	/* a failed mount's message, malloced:
@@ -234,10 +234,9 @@ struct vfs_config {
  * The backend.  All members from mount on are set, except members that say "may
  * be NULL"; a filter can leave out any.
  *
- * Names are checked already: 1 to VFS_NAME_MAX bytes without NUL and '/'.
- * lookup alone may be asked for "..", which is the root itself at the root, and
- * nothing is asked about ".".  The backend decides what the caller may do,
- * by op->cred.
+ * Names are checked already: 1 to VFS_NAME_MAX bytes without NUL and '/'.  Only
+ * lookup gets "..", which is the root itself at the root; no operation gets
+ * ".".  The backend checks the caller's permissions, by op->cred.
  */
 struct vfs_ops {
 	/* GANNET_VFS_VERSION.  The first member in every version. */
@@ -263,8 +262,8 @@ struct vfs_ops {
 	/* From here on all members are pointers to functions. */
 
 	/*
-	 * Makes the tree.  Runs on a thread that serves only this export, and
-	 * may take as long as the storage does.  After an error *@out is
+	 * Makes the tree.  Runs on a thread that serves only this export, so it
+	 * can take as long as the storage does.  After an error *@out is
 	 * ignored, and the message is that of vfs_fail() or the errno's.  Then
 	 * a reload is refused; at the server's start the export waits, and
 	 * mount is called again every five seconds.
@@ -274,7 +273,7 @@ struct vfs_ops {
 	 * runs.  On the thread of mount; can block. */
 	void (*unmount)(struct vfs_fs *fs);
 	/* True if @path, of vfs_config or another one, leads to the tree now.
-	 * Asked at a reload, and for `mountpoint`, on the thread of mount; may
+	 * Called at a reload, and for `mountpoint`, on the thread of mount; can
 	 * block.  May be NULL. */
 	bool (*is_at)(struct vfs_fs *fs, const char *path);
 
@@ -300,9 +299,9 @@ struct vfs_ops {
 	/* ACCESS: @granted: the rights in @want that the caller has; other bits
 	 * are ignored. */
 	vfs_op_fn *access;
-	/* LOOKUP.  @dir_attr: the directory's, on failure too; @has_dir_attr
+	/* LOOKUP.  @dir_attr: the directory's, also on failure; @has_dir_attr
 	 * says whether.  @child: set if the name leads to another file system;
-	 * @out is then the node to show if clients may not enter that. */
+	 * @out is then the node to show if clients must not enter that. */
 	vfs_op_fn *lookup;
 	/* READLINK.  Returns the length, at most @size, or -errno. */
 	vfs_op_fn *readlink;
@@ -326,23 +325,23 @@ struct vfs_ops {
 	/* COMMIT: puts earlier writes on stable storage, at least @count bytes
 	 * (0: all) from @off. */
 	vfs_op_fn *commit;
-	/* CREATE.  It is no error if the new file can't be opened, for lack of
-	 * memory or descriptors: then @out is NULL, and @attr is not set. */
+	/* CREATE.  It is not an error if the new file can't be opened, for lack
+	 * of memory or descriptors: then @out is NULL, and @attr is not set. */
 	vfs_op_fn *create;
 	/* MKDIR, SYMLINK, MKNOD; @out as for create. */
 	vfs_op_fn *make;
 	/* @is_dir: removes a directory (RMDIR), else anything else (REMOVE). */
 	vfs_op_fn *remove;
-	/* RENAME to @to, within the tree; replaces what is there as rename(2)
-	 * does. */
+	/* RENAME to @to, within the tree; replaces an existing file as
+	 * rename(2) does. */
 	vfs_op_fn *rename;
 	/* LINK: @node gets the new name @to. */
 	vfs_op_fn *link;
 	/*
 	 * READDIR, and READDIRPLUS with @plus.  Passes the entries after
 	 * @cookie (0: from the start), "." and ".." included, to @emit(@arg)
-	 * until that says stop.  @verf: in, what the client was given with
-	 * @cookie; out, what goes with this reply.
+	 * until that says stop.  @verf: in, the client's, which it got with
+	 * @cookie; out, the verifier of this reply.
 	 */
 	vfs_op_fn *readdir;
 	/* FSSTAT, for the caller: abytes and afiles are free for it. */
@@ -350,17 +349,17 @@ struct vfs_ops {
 	/* FSINFO and PATHCONF. */
 	vfs_op_fn *limits;
 	/*
-	 * GETACL of NFSACL: fills in the lists that are @wanted.  Every caller
-	 * may read them.  A list that the file can't have has no entries.
-	 * -EFBIG: more than VFS_ACL_MAX entries.  May be NULL: files have only
-	 * their modes.
+	 * GETACL of NFSACL: fills in the lists that are @wanted, for every
+	 * caller.  A list that the file can't have has no entries.  -EFBIG:
+	 * more than VFS_ACL_MAX entries.  May be NULL: files have only their
+	 * modes.
 	 */
 	vfs_op_fn *getacl;
 	/*
 	 * SETACL of NFSACL: replaces the lists that are @wanted, or removes
-	 * those without entries.  The mode follows the access ACL.  Only the
-	 * owner and root may: -EPERM.  -EACCES: a default ACL for no directory.
-	 * As durable as setattr.  May be NULL: -EOPNOTSUPP.
+	 * them if they have no entries.  The mode follows the access ACL.
+	 * -EPERM: neither the owner nor root.  -EACCES: a default ACL for no
+	 * directory.  As durable as setattr.  May be NULL: -EOPNOTSUPP.
 	 */
 	vfs_op_fn *setacl;
 	/*
@@ -379,8 +378,8 @@ struct vfs_ops {
 	/* Fills in @quota's results, as they are for the file system of the
 	 * directory @node.  As the server: gannetd has checked the rights, and
 	 * op->cred and op->later are NULL.  On workers; can block.  -EPERM: the
-	 * server itself may not look; another -errno: no quota is on there.
-	 * May be NULL: there are no quotas. */
+	 * server itself has no right to read them; another -errno: quotas are
+	 * off there.  May be NULL: no quotas. */
 	vfs_op_fn *quota;
 	/* Requests that the backend drop @op, which it has from vfs_op_give(),
 	 * since its client has stopped waiting.  True: the operation has had no
@@ -427,8 +426,8 @@ static inline bool vfs_node_get_unless_zero(struct vfs_node *n)
 /* Drops a reference; the last one frees the node.  NULL is allowed. */
 static inline void vfs_node_put(struct vfs_node *n)
 {
-	/* Pairs with itself: the last put sees what other threads did before
-	 * theirs. */
+	/* Pairs with itself: the last put sees the writes of other threads
+	 * before theirs. */
 	if (n && atomic_fetch_sub_explicit(&n->refs, 1,
 					   memory_order_acq_rel) == 1)
 		n->fs->ops->node_free(n);

@@ -34,7 +34,7 @@
 	X(ENOTEMPTY, NOTEMPTY) \
 	X(EDQUOT, DQUOT) \
 	X(EREMOTE, REMOTE) \
-	/* The bytes are no handle of this backend. */ \
+	/* The bytes are not a handle of this backend. */ \
 	X(EBADMSG, BADHANDLE) \
 	/* setattr: the guard is not the file's ctime. */ \
 	X(EDOM, NOT_SYNC) \
@@ -43,11 +43,11 @@
 	/* The file system has no such thing: links, devices, ... */ \
 	X(EOPNOTSUPP, NOTSUPP) \
 	X(ENOSYS, NOTSUPP) \
-	/* readdir: there is no room for one entry. */ \
+	/* readdir: not even one entry fits. */ \
 	X(EMSGSIZE, TOOSMALL) \
 	/* make: the backend can't make this type. */ \
 	X(EPROTOTYPE, BADTYPE) \
-	/* Not now: the client comes again by itself. */ \
+	/* Not now: the client retries by itself. */ \
 	X(ETIMEDOUT, JUKEBOX) \
 	/* With op->nonblock: it would block, and nothing was done.  Then the \
 	 * operation is called again where it can block, and no client hears \
@@ -65,7 +65,7 @@
 	/* The directory is encrypted and locked. */ \
 	X(ENOKEY, PERM) \
 	X(ELOOP, INVAL) \
-	/* The file system can't have such a name: it is no text there. */ \
+	/* The file system can't have such a name: it is not text there. */ \
 	X(EILSEQ, INVAL) \
 	X(EOVERFLOW, FBIG) \
 	X(EREMOTEIO, IO) \

@@ -19,8 +19,8 @@ struct xprt_clients {
 	unsigned	 max;
 	struct xprt_gate places;	/* of clients with holders */
 	uint64_t	 keep_ns;
-	/* Guards what follows, and what clients.h says of each client.  A
-	 * leaf. */
+	/* Guards the rest, and the fields that clients.h names of each client.
+	 * A leaf. */
 	pthread_mutex_t	 lock;
 	unsigned	 count;
 	struct xprt_client *buckets[BUCKETS];
@@ -268,7 +268,7 @@ void xprt_clients_walk(struct xprt_clients *t, xprt_clients_fn *fn, void *arg)
 	free(v);
 }
 
-/* Lists those connections of @c that are of @host and not gone, and counts a
+/* Lists the connections of @c that are of @host and not gone, and counts a
  * reference of each.  @n are listed before; returns how many are then. */
 static unsigned list_conns(const struct xprt_client *c,
 			   const struct in6_addr *host, struct xprt **out,

@@ -75,7 +75,7 @@ struct xprt_clients *xprt_clients_create(unsigned max, unsigned keep_s);
 void xprt_clients_destroy(struct xprt_clients *t);
 
 /* Makes @x, whose peer is set, a connection of its client, and sets x->client.
- * @t may be NULL: nothing happens. */
+ * @t can be NULL: nothing happens. */
 void xprt_client_enter(struct xprt_clients *t, struct xprt *x);
 /* For the last put of @x, before anything of it goes. */
 void xprt_client_leave(struct xprt *x);

@@ -5,9 +5,9 @@
  * The duplicate request cache needs it to judge the replies that it remembers.
  * A fate is counted and outlives its connection.
  *
- * A position is a place in what a connection sends, in a measure of the
- * transport's own (bytes, say).  The peer has a reply when it has
- * acknowledged the position of the reply's end.
+ * A position is a place in a connection's output, in the transport's measure
+ * (bytes, say).  The peer has a reply when it has acknowledged the position of
+ * the reply's end.
  *
  * Times are milliseconds of CLOCK_MONOTONIC.  Any thread, everything.
  */
@@ -54,7 +54,7 @@ struct xprt_hashes {
 struct xprt_fate {
 	struct ref	 ref;
 	uint64_t	 born;		/* since when the peer has had it */
-	uint64_t	 turn;		/* the how manieth was accepted */
+	uint64_t	 turn;		/* its number in the order of accepts */
 	struct xprt_host *host;		/* counted: the peer's */
 	const struct xprt_hashes *hashes;	/* host's */
 	/* The newest known state; it only advances. */
@@ -91,7 +91,8 @@ void xprt_fate_known(struct xprt_fate *f, struct xprt_view *v);
  * where an equal one was noted in the epoch of the last question, or later.
  */
 
-/* True if this is the only fate of its host: then there are no copies. */
+/* True if this is the only fate of its host: then no call has a copy on another
+ * connection. */
 bool xprt_fate_is_alone(const struct xprt_fate *f);
 /* Notes that a call came on the connection.  True if one has come on a newer
  * connection of the same host. */
@@ -104,7 +105,7 @@ uint64_t xprt_fate_epoch(void);
 void xprt_fate_ask(struct xprt_fate *f);
 /*
  * The transport's: the connection ends, @how, or worse if look() says so.
- * Called before what look() needs goes away; only the first call counts.
+ * Called while look() still works; only the first call counts.
  */
 void xprt_fate_end(struct xprt_fate *f, enum xprt_end how);
 

@@ -5,7 +5,7 @@
  *
  * A peer is an address.  An IPv6 host can have any number of addresses in its
  * /64, and a site any number of /64s in its /48.  So if an address has a limit,
- * all addresses of a /64 together have three quarters of the maximum, and those
+ * all addresses of a /64 together have three quarters of the maximum, and all
  * of a /48 seven eighths, or the address's limit if that is more.  Hosts of one
  * LAN share a /64, so it is not less.  A fair gate bounds a /64 by the free
  * places, so a single one gets half; and a /48 by twice that, so it gets two
@@ -26,7 +26,7 @@
 struct xprt_gate_peer;
 
 struct xprt_gate {
-	/* Guards what follows. */
+	/* Guards the rest. */
 	pthread_mutex_t	 lock;
 	pthread_cond_t	 none;
 	unsigned	 max;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * life - what the log is told of a connection: when it begins, and when and why
- * it ends.
+ * life - log lines about a connection: when it begins, and when and why it
+ * ends.
  *
  * Ten connections of each line a second at most, as log_limited().
  */
@@ -32,14 +32,14 @@ struct xprt_sums {
 void xprt_log(const struct xprt *x, enum log_level level, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 
-/* The same for what a peer can cause, see log_limited(). */
+/* The same for lines that a peer can cause, see log_limited(). */
 #define xprt_log_limited(x, level, ...) do { \
 		static struct log_limit limit_; \
 		if (log_wanted(level) && log_limit_pass(&limit_, (level))) \
 			xprt_log((x), (level), __VA_ARGS__); \
 	} while (0)
 
-/* The connection begins; the text, as of printf(3), is what its two sides
+/* The connection begins; the text, as of printf(3), tells what its two sides
  * agreed on.  On its poller. */
 void xprt_life_begin(struct xprt *x, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));

@@ -10,8 +10,8 @@
 #include "lib/fds.h"
 #include "lib/thread.h"
 
-/* The number of descriptors of those pipes of this size that an unprivileged
- * user may have (pipe(7)). */
+/* The descriptors of all pipes of this size that an unprivileged user can have
+ * (pipe(7)). */
 #define PIPE_FDS_MAX	(2 * 64l)
 
 struct pipes {

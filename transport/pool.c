@@ -10,12 +10,11 @@
  * Regions are only address space until they are touched.
  *
  * A new region is mapped, and registered with each device, without the lock of
- * the buffers: by a thread that may wait, when it needs a buffer, and for all
- * others by the pool's own thread.  Their requests wait for it in their
- * queue.
+ * the buffers: by a thread that can wait, when it needs a buffer, and for all
+ * others by the pool's own thread.  Their requests wait for it in their queue.
  *
- * Small buffers that are given back lie on shelves (shelf.h), so that most come
- * and go without the lock of the buffers.
+ * Small buffers that are given back lie on shelves (shelf.h), so most come and
+ * go without the lock of the buffers.
  */
 #include "transport/pool_priv.h"
 
@@ -140,7 +139,7 @@ static void carve(struct pool *pool, unsigned c, uint32_t n)
 	stat_inc(pool_regions);
 }
 
-/* With the lock held: the buffers of a region that the class may have, if it
+/* With the lock held: the buffers of a region that the class can have, if it
  * takes @most bytes. */
 static uint32_t room(const struct pool *pool, unsigned c, size_t most)
 {
@@ -153,14 +152,14 @@ static uint32_t room(const struct pool *pool, unsigned c, size_t most)
 			     left / classes[c].buf_size);
 }
 
-/* With the lock held: true if the flow may have @size bytes more. */
+/* With the lock held: true if the flow can have @size bytes more. */
 static bool in_share(const struct pool *pool, size_t size, uint8_t flow)
 {
 	return flow == 0 || pool->held[flow] + size <= pool->max_bytes / 2;
 }
 
-/* With the lock held: true if the flow waits for a buffer of class @c until
- * there is a new region. */
+/* With the lock held: true if the flow waits for a buffer of class @c until a
+ * new region comes. */
 static bool waits_for_region(const struct pool *pool, unsigned c, uint8_t flow)
 {
 	return !pool->free[c] && room(pool, c, SIZE_MAX) > 0 &&
@@ -227,8 +226,8 @@ bool pool_gather(struct pool *pool)
 	return any;
 }
 
-/* With the lock held: there was no buffer for a request, so what lies on
- * shelves is for all.  True if there was something. */
+/* With the lock held: a request found no buffer, so the buffers on shelves are
+ * for all.  True if it took some back. */
 static bool tighten(struct pool *pool)
 {
 	if (atomic_load(&pool->shelves.closed))
@@ -239,7 +238,7 @@ static bool tighten(struct pool *pool)
 
 /* With the lock held: the buffers on this thread's shelf are now @flow's, as
  * far as its share goes; takes back the others.  Returns one, or NULL.  Serves
- * no requests, since none is parked while there is something on a shelf. */
+ * no requests, since none is parked while a shelf has a buffer. */
 static struct buf *pass_shelf(struct pool *pool, uint8_t flow)
 {
 	struct buf *b = shelf_take_others(&pool->shelves, flow);
@@ -272,7 +271,7 @@ static struct buf *take_any(struct pool *pool, unsigned c, uint8_t flow)
 	return b ? b : pool_take(pool, c, flow);
 }
 
-/* With the lock held: of the flows that wait for a buffer of class @c and may
+/* With the lock held: of the flows that wait for a buffer of class @c and can
  * have one now, the queue of the flow that has least; or NULL. */
 static struct cds_list_head *next_queue(struct pool *pool, unsigned c)
 {
@@ -311,9 +310,8 @@ static void unpark(struct pool *pool, struct pool_request *r)
 	pool->nparked--;
 }
 
-/* With the lock held: gives a buffer to a request, and returns it; NULL: there
- * is nothing to give.  The largest requests go first, because they wait
- * longest. */
+/* With the lock held: gives a buffer to a request, and returns it; NULL: none
+ * can be served.  The largest requests go first, because they wait longest. */
 static struct pool_request *pool_serve(struct pool *pool)
 {
 	struct cds_list_head *queue = NULL;

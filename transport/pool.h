@@ -2,9 +2,9 @@
 /*
  * pool - payload buffers: page aligned, in size classes, registered once.
  *
- * Memory comes in regions (huge pages where there are any) that live as
- * long as the pool.  A fabric device registers each region once, so a
- * buffer is ready for RDMA when it is allocated.
+ * Memory comes in regions (of huge pages where possible) that live as long as
+ * the pool.  A fabric device registers each region once, so a buffer is ready
+ * for RDMA when it is allocated.
  *
  * The pool is bounded.  When it is empty that is back-pressure, not an error:
  * the caller parks its work with pool_request(), and is given a buffer when one
@@ -91,7 +91,7 @@ struct pool_request {
 };
 
 /*
- * Returns a buffer of at least @size, or NULL: parks @r until its flow may have
+ * Returns a buffer of at least @size, or NULL: parks @r until its flow can have
  * one.  Then ready() is called, perhaps before this returns.  First in, first
  * out within a flow.
  */
@@ -103,7 +103,7 @@ bool pool_cancel(struct pool *pool, struct pool_request *r);
 /* True if a request is parked that no new region can serve.  Then don't hold
  * buffers without need. */
 bool pool_is_short(struct pool *pool);
-/* True if a request of another flow is parked that a buffer of @flow may
+/* True if a request of another flow is parked that a buffer of @flow can
  * serve. */
 bool pool_wants_of(struct pool *pool, uint8_t flow);
 

@@ -46,5 +46,5 @@ struct pool {
 
 /* Due after every change that lets a parked request wait for a region. */
 void pool_wake_grower(struct pool *pool);
-/* Takes the buffers back that lie on shelves.  True if there were some. */
+/* Takes the buffers back that lie on shelves.  True if it found some. */
 bool pool_gather(struct pool *pool);

@@ -2,14 +2,14 @@
 /*
  * shelf - small buffers that a thread has at hand.
  *
- * Without it, each READ of 4 KiB takes the pool's lock twice, and so all
- * pollers together are no faster than that lock's cache lines travel.
+ * Without it, each READ of 4 KiB takes the pool's lock twice, and so that
+ * lock's cache lines limit the speed of all pollers together.
  *
- * A shelf has buffers of the smallest class that nobody uses.  All were last
- * used by one flow, and still count as held by it.  A thread takes from and
- * puts on one shelf; threads beyond SHELVES share.  The pool clears the shelves
- * when it has no buffer for somebody, and keeps them empty meanwhile, so
- * nobody waits for a buffer on a shelf.
+ * A shelf has unused buffers of the smallest class.  All were last used by one
+ * flow, and still count as held by it.  A thread takes from and puts on one
+ * shelf; threads beyond SHELVES share.  The pool clears the shelves when it has
+ * no buffer for a request, and keeps them empty meanwhile, so no request waits
+ * for a buffer on a shelf.
  *
  * Any thread, everything.  A shelf's lock comes behind the pool's.
  */
@@ -47,7 +47,8 @@ int shelves_init(struct shelves *all, size_t max_bytes);
 /* All shelves are clear. */
 void shelves_fini(struct shelves *all);
 
-/* Takes a buffer of @flow from this thread's shelf.  NULL: there is none. */
+/* Takes a buffer of @flow from this thread's shelf.  NULL: the shelf has
+ * none. */
 struct buf *shelf_take(struct shelves *all, uint8_t flow);
 /* Puts @b on this thread's shelf.  False: it is full or closed, or has buffers
  * of another flow. */

@@ -33,7 +33,7 @@
 /* The largest RPC message that is sent, and the most that is kept of a call. */
 #define MSG_MAX_LEN	POOL_BUF_MAX
 /*
- * A call may be longer, up to this, over any transport except UDP: a client may
+ * A call can be longer, up to this, over any transport except UDP: a client may
  * WRITE more than wtmax, and gets a short write (RFC 1813 section 3.3.19).
  * Bytes beyond MSG_MAX_LEN are not kept; zeros stand for them, and no procedure
  * looks at those.  A longer call is refused: over TCP by closing the
@@ -105,7 +105,7 @@ struct xprt_sink {
 	 * from one use to the next. */
 	size_t	 msg_upper;
 	/*
-	 * True if a Read chunk may stand at @position of this call (RFC 8166
+	 * True if a Read chunk is allowed at @position of this call (RFC 8166
 	 * section 6.1).  @head is the inline bytes, or a Position-Zero chunk's,
 	 * from the RPC header on.  Pure.  NULL: anywhere.
 	 */
@@ -141,15 +141,16 @@ struct xprt_ops {
 	void (*tell)(struct xprt *x, struct xprt_facts *f);
 	/*
 	 * The call that is being received asks for TLS (RFC 9289 section 4.1).
-	 * 0: TLS begins behind its reply.  -EOPNOTSUPP: there is none here;
-	 * -EALREADY: the connection has it, or is past that; -EUSERS: too many
-	 * are at it, and the connection closes.  For the sink's recv(), on the
-	 * poller.  NULL: there is none.
+	 * 0: TLS begins behind its reply.  -EOPNOTSUPP: no TLS here; -EALREADY:
+	 * the connection has it, or is past that; -EUSERS: too many are at it,
+	 * and the connection closes.  For the sink's recv(), on the poller.
+	 * NULL: never TLS.
 	 */
 	int  (*start_tls)(struct xprt *x);
 	/* Begins an orderly close: the connection accepts no further calls, and
 	 * closes when the calls in progress are answered.  Any thread, with a
-	 * reference; must not block.  NULL: there is no connection. */
+	 * reference; must not block.  NULL: the transport has no
+	 * connections. */
 	void (*end)(struct xprt *x);
 	/* The last reference is gone. */
 	void (*free)(struct xprt *x);
@@ -183,7 +184,7 @@ struct xprt {
 	bool			 may_resend;
 	uint8_t			 flow;		/* the peer's flow in the
 						 * pool */
-	struct xprt_fate	*fate;		/* counted; NULL: there is no
+	struct xprt_fate	*fate;		/* counted; NULL: no
 						 * connection */
 	struct xprt_client	*client;	/* held; NULL: not counted */
 	struct cds_list_head	 of_client;	/* in its connections; the lock

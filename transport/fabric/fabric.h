@@ -9,20 +9,19 @@
  * Life of a passive connection, in order:
  *
  * 	listener's request()	the peer asked; conn->info is filled in
- * 	fabric_setup()		queues exist; Receives may be posted
+ * 	fabric_setup()		queues exist; Receives can be posted
  * 	fabric_start()		accepts, with our private data
- * 	conn->established()	Sends may be posted
- * 	...			Receives may complete even before that
+ * 	conn->established()	Sends can be posted
+ * 	...			Receives can complete even before that
  * 	fabric_close()		or the peer did: posted work is flushed
  * 	conn->closed()		after the last completion, exactly once
  * 	fabric_free()		at last
  *
  * An active one: fabric_connect() makes and connects; then the same.
  *
- * Threads: call-backs of a connection run on its loop, one at a time.
- * fabric_post() and fabric_close() may be called from any thread; the
- * caller serialises the posts of one connection.  Everything else on the
- * connection's loop.
+ * Threads: call-backs of a connection run on its loop, one at a time.  Any
+ * thread can call fabric_post() and fabric_close(); the caller serialises the
+ * posts of one connection.  Everything else on the connection's loop.
  */
 #pragma once
 
@@ -64,7 +63,7 @@ enum fabric_access {
 					 * limits.open_sinks */
 	FABRIC_REMOTE_READ  = 2,
 	FABRIC_REMOTE_WRITE = 4,
-	FABRIC_BINDABLE	    = 8,	/* windows may be made of it */
+	FABRIC_BINDABLE	    = 8,	/* windows can be made of it */
 };
 
 /*
@@ -164,8 +163,8 @@ struct fabric_info {
 	 * False: it is a TCP socket's port. */
 	bool		any_port;
 	unsigned	read_depth;	/* Reads it lets us have in flight */
-	/* We can send SEND_INV.  A device that turns out not to know it gets a
-	 * SEND, and later connections are told. */
+	/* We can send SEND_INV.  A device that turns out not to support it gets
+	 * a SEND, and later connections know. */
 	bool		remote_inv;
 };
 
@@ -407,8 +406,8 @@ static inline int fabric_isolate(struct fabric_conn *c)
 
 /*
  * Lets the peer of @c alone reach the memory (RFC 8166 section 8.1.1) and
- * invalidate its handle, before anybody is told that.  Where the provider
- * can't, all connections of the same domain still do.
+ * invalidate its handle, before the handle leaves this process.  Where the
+ * provider can't, all connections of the same domain still do.
  */
 static inline void fabric_mr_bind(struct fabric_mr *mr, struct fabric_conn *c)
 {
@@ -466,7 +465,7 @@ static inline int fabric_mr_window(struct fabric_mr *mr, struct fabric_conn *c,
 
 /*
  * Ends the registration and frees @mr.  0 or -errno: the device did not end it,
- * so a peer that has its handle can reach the memory for ever.
+ * so a peer that has its handle can reach the memory forever.
  */
 static inline int fabric_mr_destroy(struct fabric_mr *mr)
 {

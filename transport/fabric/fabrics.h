@@ -47,16 +47,16 @@ struct fabric_row {
 extern const struct fabric_row verbs_row, iwarp_row;
 
 /*
- * NULL after the last.  The order is that of preference: the first that is
- * available is taken where none is named, and clients that ask rpcbind get the
- * port of the first.  Number N of gannet_rpcrdma_fabric is the row N - 1.
+ * NULL after the last.  The order is that of preference: unless one is named,
+ * the first available one is used, and clients that ask rpcbind get the port of
+ * the first.  Number N of gannet_rpcrdma_fabric is the row N - 1.
  */
 extern const struct fabric_row *const fabric_rows[FABRICS_MAX];
 
 /* Counts the rows. */
 unsigned fabrics_count(void);
 /* Returns the place of the first row that this machine has, or else of the
- * last; logs why those before it are not it. */
+ * last; logs why the earlier ones are not available. */
 unsigned fabrics_first(void);
 /* The place of the row whose name is the @len bytes at @name, or their
  * number. */

@@ -3,7 +3,7 @@
  * accept - a connection from its making to its end.
  *
  * Operation: the listener makes it; its loop makes its queues and posts all
- * Receives before the peer gets the answer, because it may call at once, and a
+ * Receives before the peer gets the answer, because it can call at once, and a
  * Linux client does not tolerate RNR.  Calls run from
  * rpcrdma_conn_established() to rpcrdma_conn_closed(); the last reference frees
  * it all, on the loop.
@@ -70,7 +70,7 @@ void rpcrdma_options_fill(struct rpcrdma_options *o)
 		o->expose_bytes = DEFAULT_EXPOSE_BYTES;
 }
 
-/* Tells what the two sides exchanged (RFC 8797 section 4). */
+/* Logs what the two sides exchanged (RFC 8797 section 4). */
 static void tell_rdma_start(struct rpcrdma_conn *conn,
 		       const struct fabric_info *info)
 {

@@ -3,9 +3,9 @@
  * answer - a requester's answers to calls of the responder (RFC 8167).  All of
  * it runs on the requester's loop.
  *
- * A call is answered as soon as it comes.  Only where the Sends of as many
- * answers as there are credits are not done does it wait, and keeps its
- * Receive, which its credit paid for.
+ * A call is answered as soon as it comes.  It waits only while the Sends of as
+ * many answers as credits are in progress; then it keeps its Receive, which its
+ * credit paid for.
  */
 #pragma once
 

@@ -4,7 +4,7 @@
  *
  * Operation: accept.c makes a connection and frees it, recv.c takes its
  * messages, reply.c sends the answers; the listener sweeps it.  The functions
- * here are below them all; any thread may call them.
+ * here are below them all; any thread can call them.
  *
  * Ownership: counted.  The fabric's side holds one reference until closed();
  * each call in use and the pump's task hold one each.  The last put, on any

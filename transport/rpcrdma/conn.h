@@ -95,7 +95,7 @@ struct rpcrdma_conn {
 	bool		     may_invalidate;
 	struct rpcrdma_store *store;	/* the first, which is never retired */
 
-	/* The peer's limits, which it may change (RFC 5666 section 6). */
+	/* The peer's limits, which it can change (RFC 5666 section 6). */
 	_Atomic uint32_t     send_inline;	/* longest Send */
 	atomic_bool	     no_reads;		/* it answers no Reads */
 

@@ -4,14 +4,14 @@
  * 3.3.1).  On the poller.
  *
  * Operation: each call is counted.  When most of the grant is in use, or at the
- * end of a period of some calls, grant.c decides.  A higher grant is told when
- * its slots are made and its Receives posted.  A lower one is told at once, and
- * the slots and Receives of the old one stay until the requester is known to
- * keep to the new one.
+ * end of a period of some calls, grant.c decides.  A higher grant is announced
+ * when its slots are made and its Receives posted.  A lower one is announced at
+ * once, and the slots and Receives of the old one stay until the requester is
+ * known to keep to the new one.
  *
  * That is known from two things.  Slots are taken in epochs, and a lower grant
  * begins one.  Once all slots of older epochs are back, each reply that is yet
- * to be sent tells of the lower grant.  And calls prove that the requester took
+ * to be sent carries the lower grant.  And calls prove that the requester took
  * such a reply (conn.c).  The calls that it sends afterwards keep to this
  * grant.
  *
@@ -142,9 +142,9 @@ static bool take_store(struct rpcrdma_conn *conn)
 }
 
 /*
- * Makes slots for @n more credits.  False: there is no memory, or Receives of
- * retired stores leave no room for them; or, where memory is pinned, they come
- * later (store_came()).
+ * Makes slots for @n more credits.  False: no memory, or Receives of retired
+ * stores leave no room for them; or, where memory is pinned, they come later
+ * (store_came()).
  */
 static bool add_store(struct rpcrdma_conn *conn, unsigned n)
 {
@@ -240,8 +240,8 @@ static void retire_stores(struct rpcrdma_conn *conn)
 	rpcrdma_credits_free_gone(conn);
 }
 
-/* Takes away what the lower grant does not need, once the requester keeps to
- * it. */
+/* Takes away stores that the lower grant does not need, once the requester
+ * keeps to it. */
 static void settle_grant(struct rpcrdma_conn *conn)
 {
 	struct rpcrdma_credits *c = &conn->credits;
@@ -285,7 +285,8 @@ void rpcrdma_credits_decide(struct rpcrdma_conn *conn)
 	struct rpcrdma_demand d = demand_of(conn);
 	unsigned next = rpcrdma_grant_next(&d);
 
-	/* Less than before the lowering is no reason to end that. */
+	/* A grant below the one before the lowering does not cancel the
+	 * lowering. */
 	if (c->lowering && next < conn->slots.credits)
 		settle_grant(conn);
 	if (next > d.grant &&

@@ -157,7 +157,8 @@ int rpcrdma_requester_create(const struct fabric *fabric,
 	request_fit_queues(&r->options, &r->fc->dev->limits);
 	rpcrdma_regions_init(&r->regions, r->fc, options->windows,
 			     r->options.cache_bytes, r->options.cache_pieces);
-	/* The responder may reach what our calls lend, and no other peer. */
+	/* The responder may reach the memory that our calls lend; no other peer
+	 * may. */
 	err = fabric_isolate(r->fc);
 	if (err == 0)
 		err = alloc_all(r);

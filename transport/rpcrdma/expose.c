@@ -96,7 +96,7 @@ static struct exposure *exposure_of(struct rpcrdma_call *call)
 	return &conn->exposures->entry[call - conn->store->calls];
 }
 
-/* Counts @len bytes of the listener's.  False: there are too many. */
+/* Counts @len bytes of the listener's.  False: too many. */
 static bool charge_exposed(struct rpcrdma_exposures *x, uint32_t len)
 {
 	struct rpcrdma_listener *l = x->conn->listener;

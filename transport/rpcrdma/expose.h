@@ -19,8 +19,8 @@ size_t rpcrdma_expose_bytes(unsigned credits);
 
 /*
  * Lets the peer read the reply in @g, of at most EXPOSE_SEGS pieces, and fills
- * in a segment for each.  0, and rpcrdma_expose_sent() has to follow; or
- * -errno: -EDQUOT, too many are exposed.  Any thread.
+ * in a segment for each.  0, and rpcrdma_expose_sent() has to follow; or -errno
+ * (-EDQUOT: the limit of exposed bytes).  Any thread.
  */
 int rpcrdma_expose(struct rpcrdma_call *call, const struct rpcrdma_gather *g,
 		   struct rpcrdma_segment seg[EXPOSE_SEGS]);

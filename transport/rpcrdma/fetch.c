@@ -13,7 +13,7 @@
  * separate memory, since the call's Send can still be in progress.
  *
  * Errors: a Read that fails ends the connection, which fails the request; it is
- * sent again if the caller does that (RFC 5666 section 11: the responder may
+ * sent again if the caller does that (RFC 5666 section 11: the responder can
  * have taken the reply back).
  */
 #include "transport/rpcrdma/fetch.h"

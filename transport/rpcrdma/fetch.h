@@ -21,8 +21,8 @@ struct rpcrdma_fetch;
 /* The fetches of a connection. */
 struct rpcrdma_fetches {
 	struct fabric_conn  *fc;		/* borrowed */
-	unsigned	     depth;	/* Reads that may be in flight, */
-	unsigned	     room;	/* and that may be posted */
+	unsigned	     depth;	/* most Reads in flight; */
+	unsigned	     room;	/* Reads that can be posted now */
 	struct cds_list_head waiting;	/* with a Read to post */
 	uint32_t	     acks;	/* RDMA_DONEs sent, */
 	uint32_t	     taken;	/* and known to be taken */

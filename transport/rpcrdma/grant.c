@@ -28,8 +28,9 @@ static bool leaves_room(const struct rpcrdma_demand *d, unsigned more)
 	return d->used <= room && more <= (room - d->used) / MAX(d->unit, 1u);
 }
 
-/* Most calls that were in progress for the requester at once, so far as can be
- * told: those in progress here, or that came within the time of the path. */
+/* Most calls that were in progress for the requester at once, as far as we can
+ * tell: the calls in progress here, or that came within the time of the
+ * path. */
 static unsigned use_of(const struct rpcrdma_demand *d)
 {
 	uint64_t underway = 0;
@@ -63,7 +64,7 @@ unsigned rpcrdma_grant_next(const struct rpcrdma_demand *d)
 		if (next > share && next > d->grant &&
 		    !leaves_room(d, next - d->grant))
 			next = MAX(share, d->grant);
-		/* By halves: the requester may have use for all it has. */
+		/* By halves: perhaps the requester uses all its credits. */
 		if (next > share && !leaves_room(d, 0))
 			next = MAX(share, d->grant / 2);
 	}

@@ -4,8 +4,8 @@
  *
  * The grant doubles when three quarters of it were used at once, and halves
  * when at most a quarter were: a requester whose use stays as it is never sees
- * both.  A requester's calls are in use for longer than a responder sees them,
- * which is told by the rate of its calls.
+ * both.  A requester's credits are in use for longer than a responder sees its
+ * calls; the rate of the calls tells how much longer.
  *
  * A quarter of the memory's bound is kept for new connections.  A grant that
  * would grow into that quarter stops at a fair share of the rest, and while the
@@ -29,7 +29,7 @@ struct rpcrdma_demand {
 	unsigned max;
 	size_t	 unit;		/* bytes that a credit takes */
 	size_t	 used;		/* bytes of all connections, */
-	size_t	 budget;	/* and the bound of those; 0: none */
+	size_t	 budget;	/* and their bound; 0: none */
 	unsigned conns;		/* that share the budget, with this one */
 };
 

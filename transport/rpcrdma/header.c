@@ -48,7 +48,7 @@ static void take_segment(struct xdr_in *x, struct rpcrdma_chunk *chunk)
 
 /*
  * Returns the chunk at @position; a new one, in the order of positions, begins
- * at @wire.  NULL: there is no room.
+ * at @wire.  NULL: no room.
  */
 static struct rpcrdma_chunk *read_at(struct rpcrdma_header *h,
 				     uint32_t position, const uint8_t *wire)
@@ -72,7 +72,7 @@ static struct rpcrdma_chunk *read_at(struct rpcrdma_header *h,
 /*
  * Read list, RFC 8166 section 4.3.1: one entry a segment.  Entries of the same
  * position are one chunk, in the order of the list (section 3.4.5); the RFC
- * gives no order for the chunks, so they may stand in any, and in turns.
+ * gives no order for the chunks, so they can stand in any, and in turns.
  */
 static int decode_reads(struct xdr_in *x, struct rpcrdma_header *h)
 {

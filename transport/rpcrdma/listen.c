@@ -60,7 +60,7 @@ static const struct sockaddr *peer_of(const struct fabric_conn *fc)
 	return (const struct sockaddr *)&fc->info.peer;
 }
 
-/* Counts one more connection, if there is room. 0 or -errno. */
+/* Counts one more connection, if the limit allows.  0 or -errno. */
 static int rpcrdma_listener_admit(struct rpcrdma_listener *l,
 				  const struct fabric_conn *fc)
 {
@@ -139,7 +139,7 @@ static struct rpcrdma_device *take_gone(struct rpcrdma_listener *l)
 	return d;
 }
 
-/* The pool may be showing a new region to its devices. */
+/* The pool might be registering a new region with its devices. */
 static void forget_now(struct rpcrdma_job *job)
 {
 	struct rpcrdma_listener *l = container_of(job, struct rpcrdma_listener,
@@ -372,7 +372,7 @@ static void rpcrdma_listener_free(struct xprt_listener *base)
 	struct rpcrdma_listener *l = of(base);
 
 	rpcrdma_listener_stop(base);
-	/* Not before: what drains needs the sweep's bounds of time. */
+	/* Not before: draining connections need the sweep's bounds of time. */
 	loop_call(l->env.loops[0], stop_sweep, l);
 	for_each_conn(l, abandon);
 	xprt_gate_wait(&l->gate);

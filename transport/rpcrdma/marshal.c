@@ -3,7 +3,7 @@
  * marshal - a request becomes a message; a reply becomes its result.
  *
  * Errors: a reply is accepted only within the rules of RFC 8166: it has the
- * offered chunks, no others, and lengths that add up.  A reply may leave out a
+ * offered chunks, no others, and lengths that add up.  A reply can leave out a
  * whole list of unused chunks, as for other clients: some responders don't
  * return them (sections 4.3.2.2 and 4.3.3).
  */

@@ -43,7 +43,7 @@ bool rpcrdma_private_decode(const void *data, size_t len,
 	p->send_size = RPCRDMA_INLINE_MIN;
 	p->recv_size = RPCRDMA_INLINE_MIN;
 
-	/* RFC 8797 section 5.2: it may stand anywhere in the buffer. */
+	/* RFC 8797 section 5.2: it can stand anywhere in the buffer. */
 	for (size_t i = 0; i + RPCRDMA_PRIVATE_LEN <= len; i++) {
 		if (memcmp(b + i, magic, sizeof(magic)) != 0)
 			continue;

@@ -57,7 +57,7 @@ struct rpcrdma_chunk {
 
 /*
  * Takes the first segment off @chunk, which has one, and returns it.  Segments
- * of other Read chunks may stand between the segments of a Read chunk.
+ * of other Read chunks can stand between the segments of a Read chunk.
  */
 struct rpcrdma_segment rpcrdma_chunk_take(struct rpcrdma_chunk *chunk);
 
@@ -130,8 +130,8 @@ bool rpcrdma_header_is_done(const void *data, size_t len, uint32_t *xid);
 /* The types of RPC messages (RFC 5531 section 9). */
 enum rpcrdma_msg_type { MSG_TYPE_CALL = 0, MSG_TYPE_REPLY = 1 };
 
-/* True if behind the header @h of the message at @data, of @len bytes, there is
- * an RPC call. */
+/* True if an RPC call follows the header @h of the message at @data, of @len
+ * bytes. */
 bool rpcrdma_header_carries_call(const struct rpcrdma_header *h,
 				 const uint8_t *data, uint32_t len);
 
@@ -185,7 +185,7 @@ uint32_t rpcrdma_layout_splice(struct rpcrdma_layout *l, const uint8_t *base,
  * it has at least rdma_thresh bytes; this aligns it in the Receive.
  *
  * A sender need not move it; then the message ends where the data does.  So the
- * message's length tells for each place whether there is a pad.  Looks in @msg,
+ * message's length tells for each place whether it has a pad.  Looks in @msg,
  * from @from (zero at first), for the next such place: sets the @position of
  * the data in the call and the @pad before it.
  */
@@ -261,6 +261,6 @@ struct rpcrdma_private {
 /* Sizes are rounded down to a multiple of 1024. */
 void rpcrdma_private_encode(const struct rpcrdma_private *p,
 			    uint8_t out[RPCRDMA_PRIVATE_LEN]);
-/* False: there were no parameters, and *@p has RFC 8166's defaults. */
+/* False: @data has no parameters, and *@p has RFC 8166's defaults. */
 bool rpcrdma_private_decode(const void *data, size_t len,
 			    struct rpcrdma_private *p);

@@ -28,7 +28,7 @@ STAT(rdma_read_bytes, "bytes pulled by RDMA Read");
 STAT(rdma_read_failures, "RDMA Reads that failed");
 STAT(rdma_pool_waits, "calls that waited for a buffer");
 
-/* Registers the sink for its Reads alone, where its region is no sink. */
+/* Registers the sink for its Reads alone, where its region can't be a sink. */
 static int open_sink(struct rpcrdma_call *call)
 {
 	struct rpcrdma_conn *conn = rpcrdma_call_conn(call);

@@ -80,7 +80,7 @@ static bool chunks_eligible(struct rpcrdma_call *call, const uint8_t *rpc,
 	return true;
 }
 
-/* Checks the start of the call, which is here.  True: the call may go on. */
+/* Checks the start of the call, which is here.  True: the call goes on. */
 static bool check_rpc(struct rpcrdma_call *call, const uint8_t *rpc,
 		      uint32_t len)
 {

@@ -112,7 +112,7 @@ static int register_for(struct rpcrdma_regions *all,
 	return 0;
 }
 
-/* Windows say who may do what. */
+/* With windows, these decide who has which access. */
 static int register_longer(struct rpcrdma_regions *all,
 			   struct rpcrdma_region *region)
 {
@@ -195,15 +195,15 @@ void rpcrdma_regions_forget(struct rpcrdma_regions *all, const void *addr,
 
 /* ---- the callers' regions */
 
-/* True if calls that name the region may use one registration. */
+/* True if calls that name the region can share one registration. */
 static bool is_longer(const struct rpcrdma_regions *all,
 		      const struct rpcrdma_region *region)
 {
 	return all->pays && !(region->dmabuf && all->windows);
 }
 
-/* Each segment is registered alone.  What the device says to that can't be
- * foreseen, so this asks it, for a moment and for no peer. */
+/* Each segment is registered alone.  The device's verdict can't be foreseen, so
+ * this asks it, for a moment and for no peer. */
 static int try_region(struct rpcrdma_regions *all,
 		      const struct rpcrdma_region *region)
 {
@@ -248,7 +248,7 @@ static void lend_of(struct rpcrdma_regions *all, struct rpcrdma_region *region,
 	if (all->windows)
 		err = fabric_mr_window(region->mr, all->fc, out->addr, out->len,
 				       access, &out->window);
-	if (err == -EOPNOTSUPP)		/* there will be none */
+	if (err == -EOPNOTSUPP)		/* the device has no windows */
 		all->pays = false;
 	if (err < 0)
 		return;

@@ -68,7 +68,7 @@ struct rpcrdma_lent {
 	void		      *addr;
 	uint32_t	       len;
 	bool		       once;	/* nothing of it is cached */
-	bool		       may_window; /* there is room for a window */
+	bool		       may_window; /* within the limit of windows */
 };
 
 void rpcrdma_regions_init(struct rpcrdma_regions *all, struct fabric_conn *fc,

@@ -3,9 +3,9 @@
  * registrar - a thread that registers memory for pollers.
  *
  * To register memory takes the driver as long as it takes: its pages are found
- * and pinned, and the adapter is told.  A poller has other connections to serve
- * meanwhile.  Only the thread that has a call makes registrations for that
- * single call.
+ * and pinned, and the adapter learns them.  A poller has other connections to
+ * serve meanwhile.  Only the thread that has a call makes registrations for
+ * that single call.
  */
 #pragma once
 

@@ -7,7 +7,7 @@
  * the Reply chunk.  Writes and the Send are one chain, in one post.
  *
  * Ownership: the call and the reply's body are kept until the Send is done, or
- * while the peer may read them (expose.c).
+ * while the peer can read them (expose.c).
  *
  * Errors: a reply that fits nowhere, and can't be exposed, becomes ERR_CHUNK.
  * A failed Send closes the connection: the requester has to send the call
@@ -139,7 +139,7 @@ static int submit(struct rpcrdma_call *call, unsigned steps,
 	call->chain.left = steps;
 	call->chain.reads = false;
 	call->chain.done = done;
-	/* The peer may send the next call as soon as it has this reply. */
+	/* The peer can send the next call as soon as it has this reply. */
 	atomic_fetch_sub(&conn->slots.unanswered, 1);
 	err = rpcrdma_sq_submit(&conn->sq, &call->chain);
 	if (err < 0)
@@ -336,7 +336,7 @@ static void count_reply(const struct rpcrdma_call *call, const struct form *f)
 }
 
 /*
- * Sends a reply that did not fit as a Read chunk, if it may be one: where the
+ * Sends a reply that did not fit as a Read chunk, where that is allowed: the
  * Read-Read model is on, and the call offered no chunk for it.
  */
 static bool send_exposed(struct rpcrdma_call *call, const struct form *f)

@@ -49,7 +49,8 @@ struct request_slot {
  * registrations. */
 enum { REQUEST_WINDOWS = 4 };
 
-/* Receives in addition to those for awaited replies: no reply may be missed. */
+/* Receives in addition to those for awaited replies: a reply must never be
+ * missed. */
 enum { SPARE_RECVS = 8 };
 
 struct rpcrdma_requester {
@@ -81,8 +82,7 @@ struct rpcrdma_requester {
 	struct cds_list_head queue;		/* requests not sent */
 };
 
-/* requester.c: what the connection reports; dial.c hooks them up.  On the
- * loop. */
+/* requester.c: events of the connection; dial.c hooks them up.  On the loop. */
 void requester_established(struct fabric_conn *fc);
 bool requester_owed(struct fabric_conn *fc);
 void requester_closed(struct fabric_conn *fc, int err);

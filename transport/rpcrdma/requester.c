@@ -182,8 +182,8 @@ static struct request_slot *requester_find(struct rpcrdma_requester *r,
 	return NULL;
 }
 
-/* Takes the grant.  On a connection with calls in both directions that of an
- * RDMA_ERROR may be of either (RFC 8167 section 4.1). */
+/* Takes the grant.  On a connection with calls in both directions, the grant of
+ * an RDMA_ERROR can be for either (RFC 8167 section 4.1). */
 static void take_grant(struct rpcrdma_requester *r,
 		       const struct rpcrdma_header *h)
 {
@@ -231,7 +231,7 @@ static void requester_reply(struct request_slot *slot,
 {
 	struct rpcrdma_request *q = slot->request;
 
-	/* RDMA_MSGP may be what the responder refused. */
+	/* Perhaps the responder refused RDMA_MSGP. */
 	if (slot->padded && h->proc == RPCRDMA_ERROR)
 		slot->r->options.pad_align = 0;
 	if (slot->fetch)

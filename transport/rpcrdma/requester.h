@@ -6,7 +6,7 @@
  * Operation: asynchronous.  A request says where the call lies and which chunks
  * go with it; its done() is called on the requester's loop when the reply has
  * arrived, or can't arrive.  Requests beyond the credits that the responder
- * grants wait in line; there is one credit before the first reply.
+ * grants wait in line; before the first reply there is one credit.
  *
  * Ownership: a request and all memory it names are lent to the requester until
  * done().  When done() is called, the responder can no longer reach that memory
@@ -46,7 +46,7 @@ struct rpcrdma_requester_options {
 				 * where these cost; 0: none */
 	unsigned cache_pieces;	/* such registrations, at most */
 	/* Longer registrations are lent by windows, which end with the request;
-	 * on a device without these there are no longer registrations. */
+	 * a device without windows gets no such registrations. */
 	bool	 windows;
 	/* The Read-Read transfer model (RFC 5666 section 3.8): no call offers a
 	 * Reply chunk; a long reply is read from the responder's memory. */
@@ -107,7 +107,7 @@ struct rpcrdma_request {
 	 * is too long for a Send. */
 	bool		 long_call;
 
-	/* Read chunks, ascending; roundup may be part of them or not. */
+	/* Read chunks, ascending; roundup can be part of them or not. */
 	unsigned	 nreads;
 	struct {
 		uint32_t position;
@@ -116,7 +116,7 @@ struct rpcrdma_request {
 	/* Write chunks; one of no length is an empty chunk. */
 	unsigned	 nwrites;
 	struct rpcrdma_memory write[RPCRDMA_REQUEST_WRITES];
-	/* The Reply chunk, if there is memory, and none of a dma-buf.  With
+	/* The Reply chunk, if @reply has memory; not a dma-buf.  With
 	 * read_read, the place for a reply that is read; a call with Write
 	 * chunks gets none.  One piece. */
 	struct rpcrdma_memory reply;

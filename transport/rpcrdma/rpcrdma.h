@@ -15,9 +15,9 @@
 #include "transport/fabric/fabric.h"
 #include "transport/xprt.h"
 
-/* The memory that connections may take, measured by rpcrdma_conn_bytes() and
+/* The memory that connections can take, measured by rpcrdma_conn_bytes() and
  * fabric_conn_bytes(), and more as their grants grow.  Any number of listeners
- * may share one.  Set max, at any time, and leave the rest zero. */
+ * can share one.  Set max, at any time, and leave the rest zero. */
 struct rpcrdma_budget {
 	atomic_size_t	max;
 	atomic_size_t	used;
@@ -40,8 +40,8 @@ struct rpcrdma_options {
 	unsigned inline_size;	/* longest Send taken or made: 4096 */
 	unsigned send_queue;	/* steps in flight: 8 for each credit, but
 				 * those beyond 128 */
-	/* Closes a connection that does not call for this long: 6 min.  There
-	 * is no other sign of a peer that lost its power. */
+	/* Closes a connection that does not call for this long: 6 min.  A peer
+	 * that lost its power gives no other sign. */
 	uint32_t idle_ms;
 	/* ... or whose posted work does not complete: 60 s.  A peer can lack a
 	 * Receive for a reply, or leave a Read unanswered, for ever. */

@@ -32,8 +32,8 @@ void request_fit_queues(struct rpcrdma_requester_options *o,
 	o->credits = MIN(o->credits, (limits->max_wr - o->back_credits) /
 				     steps(o));
 	o->credits = MIN(o->credits, limits->max_recv - others);
-	/* Without one no call would ever be sent; where there is no room for it
-	 * either, fabric_setup() fails. */
+	/* Without a credit no call would ever be sent; if the queues have no
+	 * room for one, fabric_setup() fails. */
 	o->credits = MAX(o->credits, 1u);
 }
 

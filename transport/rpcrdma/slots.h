@@ -17,8 +17,8 @@
  * posted before any reply tells of the credits.  A store is retired only when
  * the peer is known to keep within C without it (credits.c).  Its Receives
  * can't be unposted: each goes when a message has used it and was answered, and
- * until then there is one more than above.  No slot is taken while K or more
- * are in use, so P + S comes down to K.
+ * counts in addition until then.  No slot is taken while K or more are in use,
+ * so P + S comes down to K.
  *
  * An answered call whose reply is exposed for the peer to read counts in S
  * until the peer says RDMA_DONE.  Such a message has a further Receive: at most
@@ -80,7 +80,7 @@ struct rpcrdma_slots {
 	unsigned	     credits;	/* C: the most that the peer can know
 					 * of */
 	unsigned	     capacity;	/* K: of the stores not retired */
-	unsigned	     others;	/* Receives for messages that are no
+	unsigned	     others;	/* Receives for messages other than
 					 * calls */
 	/* Any thread reads them. */
 	atomic_uint	     unanswered;	/* messages */
@@ -110,8 +110,8 @@ void rpcrdma_slots_fini(struct rpcrdma_slots *s);
 /* Adds a free Receive, or slot.  Before the start, or with the lock. */
 void rpcrdma_slots_add_recv(struct rpcrdma_slots *s, struct rpcrdma_recv *r);
 void rpcrdma_slots_add(struct rpcrdma_slots *s, struct rpcrdma_slot *slot);
-/* On the poller: the peer may have @credits calls in progress from now on, for
- * which there are slots. */
+/* On the poller: the peer may have @credits calls in progress from now on;
+ * slots for them exist. */
 void rpcrdma_slots_promise(struct rpcrdma_slots *s, unsigned credits);
 /* On the poller: begins a new epoch. */
 void rpcrdma_slots_turn(struct rpcrdma_slots *s);
@@ -124,7 +124,7 @@ void rpcrdma_slots_retire(struct rpcrdma_slots *s,
 /* On the poller: returns a retired store that is all back, which is the
  * caller's to free; NULL: no slot is free. */
 struct rpcrdma_store *rpcrdma_slots_take_gone(struct rpcrdma_slots *s);
-/* On the poller: returns how many Receives of retired stores may be posted or
+/* On the poller: returns how many Receives of retired stores can be posted or
  * lent, at most. */
 unsigned rpcrdma_slots_leaving(struct rpcrdma_slots *s);
 
@@ -132,11 +132,11 @@ unsigned rpcrdma_slots_leaving(struct rpcrdma_slots *s);
  * has more calls in progress than credits (RFC 8166 section 3.3.1). */
 bool rpcrdma_slots_arrived(struct rpcrdma_slots *s, struct rpcrdma_recv *r,
 			   uint32_t len);
-/* On the poller: takes a posted Receive whose message is no call, and frees it
- * at once. */
+/* On the poller: takes a posted Receive whose message is not a call, and frees
+ * it at once. */
 void rpcrdma_slots_skip(struct rpcrdma_slots *s, struct rpcrdma_recv *r);
 /* On the poller: takes a slot for the first message that waits; NULL: none
- * waits, or there is no slot.  Drops all that wait while draining. */
+ * waits, or no slot is free.  Drops all that wait while draining. */
 struct rpcrdma_slot *rpcrdma_slots_take(struct rpcrdma_slots *s);
 /* On the poller: takes Receives that are to be posted now, as a chain.  NULL:
  * few are free and enough are posted, unless @all are wanted. */

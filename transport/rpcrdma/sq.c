@@ -2,11 +2,11 @@
 /*
  * sq - the send queue of a connection.
  *
- * Operation: a chain is posted whole when there is room for all of it, with one
- * op on its last step.  Reads go out as far as the read depth allows, a batch
- * at a time.  Only a chain that is longer than the queue itself is cut.  A
- * chain without room is parked, first in first out; Reads that only wait for
- * read depth don't hold up replies.
+ * Operation: a chain is posted whole when all of it fits, with one op on its
+ * last step.  Reads go out as far as the read depth allows, a batch at a time.
+ * Only a chain that is longer than the queue itself is cut.  A chain without
+ * room is parked, first in first out; Reads that only wait for read depth don't
+ * hold up replies.
  *
  * Errors: a failed chain is done when all its posted steps are done; its other
  * steps are not posted.

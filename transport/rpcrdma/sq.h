@@ -40,10 +40,11 @@ struct rpcrdma_sq {
 	/* Guards the fields below and serialises posts. */
 	pthread_mutex_t	    lock;
 	unsigned	    depth;
-	unsigned	    room;	/* steps that may be posted */
-	unsigned	    read_depth;	/* Reads that may be in flight, */
-	int		    read_room;	/* and that may be posted; negative
-					 * once the depth was lowered */
+	unsigned	    room;	/* steps that can be posted */
+	unsigned	    read_depth;	/* most Reads in flight; */
+	int		    read_room;	/* Reads that can be posted now;
+					 * negative once the depth was
+					 * lowered */
 	bool		    dead;
 	uint64_t	    done;	/* batches posted so far */
 	uint64_t	    turn;
@@ -57,8 +58,8 @@ void rpcrdma_sq_fini(struct rpcrdma_sq *sq);
 /* Lets so many Reads be in flight: none before the first time. */
 void rpcrdma_sq_set_read_depth(struct rpcrdma_sq *sq, unsigned depth);
 /*
- * Posts the chain now, or parks it until there is room, first in first out.
- * Never blocks.  Any thread.  0, or -errno: it was not taken.
+ * Posts the chain now, or parks it until it fits, first in first out.  Never
+ * blocks.  Any thread.  0, or -errno: it was not taken.
  */
 int rpcrdma_sq_submit(struct rpcrdma_sq *sq, struct rpcrdma_chain *chain);
 /* True if a batch is in flight.  Sets @done to the number of finished ones. */

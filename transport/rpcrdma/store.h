@@ -33,7 +33,7 @@ void rpcrdma_store_destroy(struct rpcrdma_conn *conn,
  * -errno. */
 int rpcrdma_store_post(struct rpcrdma_conn *conn, bool all);
 
-/* Takes bytes.  False: there are not so many; a NULL @b has no bound.  Any
+/* Takes bytes.  False: not so many are left; a NULL @b has no bound.  Any
  * thread. */
 bool rpcrdma_budget_take(struct rpcrdma_budget *b, size_t bytes);
 void rpcrdma_budget_give(struct rpcrdma_budget *b, size_t bytes);

@@ -29,7 +29,8 @@ void socket_look(int fd, struct xprt_view *v)
 	if (!get_info(fd, &info))
 		return;
 	/* The kernel reads the state before it waits for a thread that sends
-	 * there, and what came meanwhile, a reset say, is handled only then. */
+	 * there, and handles packets that came meanwhile, a reset say, only
+	 * then. */
 	if (info.tcpi_state == ESTABLISHED && !get_info(fd, &info))
 		return;
 	v->acked = info.tcpi_bytes_acked;
@@ -54,8 +55,8 @@ uint32_t socket_age(int fd)
 	struct tcp_info info = { 0 };
 	socklen_t len = sizeof(info);
 
-	/* The kernel counts from the end of the handshake until there are data
-	 * that were sent. */
+	/* Before the first data are sent, the kernel counts from the end of the
+	 * handshake. */
 	if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len) < 0)
 		return 0;
 	return info.tcpi_last_data_sent;

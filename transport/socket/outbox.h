@@ -12,7 +12,7 @@
  * At any time one thread at most sends, perhaps a worker.  It owns the claimed
  * messages until it leaves.
  *
- * Any thread may start the connection's close (outbox_close()).  Only the loop
+ * Any thread can start the connection's close (outbox_close()).  Only the loop
  * ends it: update() learns of the end, kills the outbox, and closes the socket
  * when the outbox is over.
  */
@@ -38,7 +38,7 @@ struct outbox_piece {
 	struct pipe	*pipe;	/* borrowed; NULL: from memory */
 	size_t		 piped;	/* bytes from there, at most */
 	bool		 more;	/* others follow at once */
-	bool		 ends;	/* what follows begins a TCP segment, if all of
+	bool		 ends;	/* the next bytes begin a TCP segment, if all of
 				 * this, in memory, is taken at once */
 };
 
@@ -46,10 +46,10 @@ struct outbox;
 
 /*
  * The user's part.  The sender calls it.  "Locked" calls must take no other
- * lock, and may post a task.
+ * lock, but can post a task.
  */
 struct outbox_ops {
-	/* Locked: claims the posted messages.  True if there is anything to
+	/* Locked: claims the posted messages.  True if it has anything to
 	 * send. */
 	bool (*claim)(struct outbox *o);
 	/* Supplies the bytes that follow those reported to sent().  0, or
@@ -79,14 +79,14 @@ struct outbox {
 	bool		 gathering;	/* the loop's: it pushes once, after
 					 * many posts */
 	/* Guards the fields below and what the user posts.  A leaf, except that
-	 * a task may be posted under it. */
+	 * a task can be posted under it. */
 	pthread_mutex_t	 lock;
 	bool		 kicked;	/* the task is on its way, or the
 					 * outbox is over */
 	bool		 held;		/* posts stay unclaimed; the loop sets
 					 * it */
 	bool		 blocked;	/* the socket is full */
-	bool		 sending;	/* there is a sender */
+	bool		 sending;	/* a thread is the sender */
 	bool		 dead;		/* killed, or failed */
 	int		 err;		/* the reason to close */
 	uint64_t	 sent;		/* bytes that the socket took */

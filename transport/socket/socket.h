@@ -31,8 +31,8 @@ int socket_connect(int fd, const struct sockaddr *addr, int ms);
  */
 void socket_look(int fd, struct xprt_view *v);
 
-/* Throws away bytes that came after our FIN, a bounded number.  True: no more
- * data will come. */
+/* Throws away bytes that came after our FIN, a bounded number.  True: the
+ * peer's data have ended. */
 bool socket_drain(int fd);
 
 /* The milliseconds since data were last sent over a TCP socket, or since it was
@@ -46,9 +46,9 @@ int socket_set_stream(int fd, unsigned timeout_ms);
 /*
  * Closes a TCP socket.  For the time of socket_set_stream() the kernel
  * retransmits the data that the peer has not acknowledged.  It forgets the
- * connection after two seconds when the peer can't be told, since the address
- * has moved to another machine or the peer is silent, and when nothing but our
- * FIN is left to tell.  Otherwise, when the address is back, a client that has
+ * connection after two seconds when the peer can't be reached, since the
+ * address has moved to another machine or the peer is silent, and when only our
+ * FIN is left to send.  Otherwise, when the address is back, a client that has
  * used another machine meanwhile, from the same port, would hang on the old
  * connection here.
  */

@@ -4,10 +4,10 @@
  * UDP.
  *
  * A TCP connection belongs to one poller for life, which reads from it.  The
- * thread that gives a reply sends it, with others' if there are any, in few
- * system calls.  Both kinds of listener take AF_INET and AF_INET6 addresses; an
- * AF_INET6 wildcard serves IPv4 too, and peers that come so are shown as
- * AF_INET.
+ * thread that gives a reply sends it, together with other threads' replies, in
+ * few system calls.  Both kinds of listener take AF_INET and AF_INET6
+ * addresses; an AF_INET6 wildcard serves IPv4 too, and peers that come so are
+ * shown as AF_INET.
  */
 #pragma once
 
@@ -30,13 +30,13 @@ struct tcp_options {
 					 * so slow that it would keep its memory
 					 * for over a minute */
 	uint32_t linger_ms;		/* 2 s; does not close when drained */
-	uint32_t unread_ms;		/* 200 ms; has ended in order, while a
-					 * reply of its last second may be
-					 * unread */
+	uint32_t unread_ms;		/* 200 ms; has ended in order, but
+					 * perhaps without reading a reply of
+					 * its last second */
 	/* Calls are not read while a connection has more than this... */
 	uint32_t max_calls;		/* 256; in progress */
 	size_t	 max_queued;		/* 8 MiB; bytes of replies unsent */
-	/* RPC-with-TLS (RFC 9289); NULL: there is none.  Borrowed. */
+	/* RPC-with-TLS (RFC 9289); NULL: no TLS.  Borrowed. */
 	const struct tcp_tls *tls;
 };
 
@@ -67,8 +67,8 @@ struct udp_options {
 	uint32_t max_len;		/* 64 KiB; longer ones are dropped */
 };
 
-/* @o may be NULL. 0 or -errno.  The loops must run by the time of stop or free.
- * Don't call those on one of the loops. */
+/* @o can be NULL.  0 or -errno.  The loops must run by the time of stop or
+ * free.  Don't call those on one of the loops. */
 int tcp_listen(const struct xprt_env *env, const struct sockaddr *addr,
 	       const struct tcp_options *o, struct xprt_listener **out);
 /*

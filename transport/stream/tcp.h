@@ -68,8 +68,7 @@ struct tcp_poller {
 	struct loop		*loop;		/* borrowed */
 	struct cds_list_head	 conns;
 	struct loop_timer	 sweep;
-	bool			 stopped;	/* accepts no more
-						 * connections */
+	bool			 stopped;	/* accepts no connections */
 	atomic_uint		 nconns;	/* any thread reads */
 
 	/* Bytes are received here, from @chunk_used on; counted.  Calls still
@@ -98,7 +97,7 @@ struct tcp_listener {
 };
 
 /*
- * A connection goes through these states in order, on its loop's thread; it may
+ * A connection goes through these states in order, on its loop's thread; it can
  * skip some.
  */
 enum tcp_state {
@@ -277,7 +276,7 @@ void tcp_secure_sweep(struct tcp_conn *conn, uint64_t now);
 /* As readv(2), but returns -errno. */
 ssize_t tcp_secure_recv(struct tcp_conn *conn, const struct iovec *iov,
 			int niov);
-/* True if there are bytes that the socket does not tell of. */
+/* True if it has bytes that the socket does not tell of. */
 bool tcp_secure_pending(const struct tcp_conn *conn);
 /* True if the last receive found that the peer has to take bytes first: to be
  * tried again when the socket has room. */

@@ -71,7 +71,7 @@ static void tcp_conn_look_at(struct xprt *x, struct xprt_view *v)
 	if (likely(!tls))
 		return;
 	v->acked = tls_acked(tls, v->acked);
-	/* Anybody on the way can end a connection of TCP. */
+	/* Any host on the path can end a connection of TCP. */
 	if (v->end == XPRT_ORDERLY && !tls_is_closed(tls))
 		v->end = XPRT_BROKEN;
 }
@@ -172,12 +172,12 @@ static void shut(struct tcp_conn *conn, int err)
 
 	/*
 	 * Look before changing the socket, which knows more than we do: if a
-	 * sender got the error of a reset, the receiver only sees an end.  One
-	 * that we were the first to close never ends in order: its peer may
-	 * have been gone for long.
+	 * sender got the error of a reset, the receiver only sees an end.  A
+	 * connection that we were the first to close never ends in order:
+	 * perhaps its peer went away long ago.
 	 */
 	xprt_fate_end(conn->xprt.fate, broken ? XPRT_BROKEN : XPRT_ORDERLY);
-	/* Clients go away all the time: that is no error of ours. */
+	/* Clients go away all the time: that is not our error. */
 	if (err == -ECONNRESET || err == -EPIPE)
 		stat_inc(tcp_resets);
 	else if (err)
@@ -259,7 +259,7 @@ static void tcp_conn_finish(struct tcp_conn *conn, const struct view *v)
 	}
 }
 
-/* In state LIVE, paused: reads on when it may. */
+/* In state LIVE, paused: reads on when the limits allow. */
 static void tcp_conn_read_on(struct tcp_conn *conn, const struct view *v)
 {
 	const struct tcp_options *o = &conn->poller->listener->o;
@@ -283,7 +283,7 @@ static void tcp_conn_take_no_more(struct tcp_conn *conn)
 	tcp_recv_drop(conn);
 }
 
-/* True if the connection is read, and epoll can't tell that there is more. */
+/* True if the connection is read, and has bytes that epoll can't tell of. */
 static bool has_pending(const struct tcp_conn *conn)
 {
 	return conn->state == TCP_LIVE && !conn->in.paused &&

@@ -33,7 +33,7 @@ static struct tcp_poller *tcp_choose_poller(struct tcp_listener *l)
 	return best;
 }
 
-/* Counts one more connection of @peer, if there is room. */
+/* Counts one more connection of @peer, if the limits allow. */
 static bool tcp_listener_admit(struct tcp_listener *l,
 			       struct sockaddr_storage *peer)
 {

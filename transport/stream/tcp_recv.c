@@ -13,8 +13,8 @@
  * buffer for all of that at once.  So a connection never holds one while it
  * waits for another.
  *
- * Errors: a malformed record, one that is no call, or a lack of memory closes
- * the connection.
+ * Errors: a malformed record, one that is not a call, or a lack of memory
+ * closes the connection.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -37,11 +37,11 @@ STAT(tcp_read_pauses, "times a TCP connection was not read for a while");
  * are received before a record's length is known, since these are copied. */
 #define BULK_MIN	(64u << 10)
 #define BULK_RECV	(4u << 10)
-/* Gathered replies are sent when there are this many. */
+/* Gathered replies are sent at this number. */
 #define BATCH_CALLS	64
 #define BATCH_BYTES	(128u << 10)
-/* If there is just one connection, a batch of calls is answered in two parts of
- * at least this many, and the peer works on one part during the other. */
+/* With just one connection, a batch of calls is answered in two parts of at
+ * least this many, and the peer works on one part during the other. */
 #define PART_CALLS	16
 /* Bytes to receive before others get their turn. */
 #define RECV_ROUNDS	8
@@ -85,7 +85,7 @@ static void pause_for_pool(struct tcp_conn *conn, uint32_t part)
 		granted(&conn->in.room, b);
 }
 
-/* True if another call may be taken, by the counts of those in progress. */
+/* True if another call can be taken, by the counts of calls in progress. */
 static bool below_limits(struct tcp_conn *conn)
 {
 	const struct tcp_options *o = &conn->poller->listener->o;
@@ -372,7 +372,7 @@ static void chunk_advance(struct tcp_poller *p, uint32_t n)
 	}
 }
 
-/* Names the place of the next bytes: the part for those that surely belong to
+/* Names the place of the next bytes: the part for bytes that surely belong to
  * it, then the chunk.  Returns the number of iovecs, or -errno. */
 static int tcp_receive_iov(struct tcp_conn *conn, struct iovec *iov)
 {
@@ -456,7 +456,7 @@ static ssize_t bytes_from_peer(struct tcp_conn *conn, struct iovec *iov,
 	return n < 0 ? -errno : n;
 }
 
-/* True if there may be more to receive. */
+/* True if more bytes might be ready. */
 static bool tcp_receive(struct tcp_conn *conn)
 {
 	struct iovec iov[2] = { 0 };

@@ -208,7 +208,7 @@ static void shake(struct tcp_job *job)
 	loop_post(s->conn->poller->loop, &s->task, shaken);
 }
 
-/* Bytes that are no TLS get no answer (RFC 9289 section 5.1.1). */
+/* Bytes that aren't TLS get no answer (RFC 9289 section 5.1.1). */
 static bool is_tls(struct tcp_conn *conn)
 {
 	uint8_t first;

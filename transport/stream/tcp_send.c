@@ -61,7 +61,7 @@ static unsigned reply_iov(struct tcp_msg *m, uint32_t skip, struct iovec *iov)
 	return unlikely(skip) ? skip_bytes(iov, n, skip) : n;
 }
 
-/* As many pieces as there are before the first one in a pipe, or that one. */
+/* All pieces before the first one in a pipe, or that one. */
 static int tcp_send_fill(struct outbox *o, struct outbox_piece *p)
 {
 	struct tcp_conn *conn = container_of(o, struct tcp_conn, out.box);
@@ -180,7 +180,7 @@ static void finish_lost(struct tcp_conn *conn, struct tcp_msg *m)
 	mutex_unlock(&conn->out.box.lock);
 	tcp_msg_free(conn->poller, m);
 	mutex_lock(&conn->out.box.lock);
-	/* From here on the loop may free the connection. */
+	/* From here on the loop can free the connection. */
 	conn->out.finished++;
 	tcp_send_check(conn);
 	mutex_unlock(&conn->out.box.lock);

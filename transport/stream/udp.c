@@ -399,7 +399,7 @@ static void udp_start(void *arg)
 }
 
 /* The calls that came while the listener was stopped are too old: their clients
- * might have given up, or asked somebody else. */
+ * might have given up, or asked another server. */
 static void discard_calls(const struct udp_listener *l)
 {
 	char byte;

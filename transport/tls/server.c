@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* server - what TLS connections begin with: rules, certificate, trust store. */
+/* server - the basis of TLS connections: rules, certificate, trust store. */
 #include <errno.h>
 #include <openssl/err.h>
 #include <openssl/sslerr.h>
@@ -16,7 +16,7 @@
 struct tls_server {
 	/* Guards @ctx; connections have their own references. */
 	pthread_mutex_t	 lock;
-	SSL_CTX		*ctx;		/* NULL: there is no TLS */
+	SSL_CTX		*ctx;		/* NULL: no TLS */
 };
 
 struct tls_config {

@@ -24,7 +24,7 @@ struct tls_conn {
 	pthread_mutex_t	 lock;
 	SSL		*ssl;
 	int		 err;		/* of the last socket call */
-	bool		 fin;		/* the socket has no more bytes */
+	bool		 fin;		/* the socket has ended */
 	bool		 closed;	/* close_notify came */
 	int		 end;		/* -errno: OpenSSL must not be called
 					 * again */
@@ -84,7 +84,7 @@ static long bio_ctrl(BIO *b, int cmd, long num, void *ptr)
 	return cmd == BIO_CTRL_FLUSH;
 }
 
-/* Of all connections, for good; NULL: there was no memory. */
+/* Of all connections, for good; NULL: no memory. */
 static BIO_METHOD *method;
 
 static void make_method(void)
@@ -360,7 +360,7 @@ uint64_t tls_acked(struct tls_conn *c, uint64_t acked)
 	all = c->clear + c->plain;
 	more = c->wire - c->plain;
 	mutex_unlock(&c->lock);
-	/* Each byte of what is not acknowledged can be one of ours. */
+	/* Each unacknowledged byte can be one of ours. */
 	acked -= MIN(acked, more);
 	return MIN(all, acked);
 }

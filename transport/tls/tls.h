@@ -39,8 +39,8 @@ void tls_config_free(struct tls_config *config);
 
 /* Has no TLS yet.  NULL: no memory. */
 struct tls_server *tls_server_create(void);
-/* Takes @config, for handshakes that begin from now on.  NULL: there is no TLS
- * for connections that ask from now on.  Any thread. */
+/* Takes @config, for handshakes that begin from now on.  NULL: connections that
+ * ask from now on get no TLS.  Any thread. */
 void tls_server_use(struct tls_server *s, struct tls_config *config);
 /* Any thread. */
 bool tls_server_has_config(struct tls_server *s);
@@ -48,8 +48,8 @@ bool tls_server_has_config(struct tls_server *s);
 void tls_server_destroy(struct tls_server *s);
 
 /* Begins TLS on the socket @fd, which does not block and is borrowed.  Bytes
- * went out in clear before, @clear of them.  0; -EOPNOTSUPP: there is no TLS
- * any longer; or -ENOMEM.  Any thread. */
+ * went out in clear before, @clear of them.  0; -EOPNOTSUPP: TLS was turned
+ * off; or -ENOMEM.  Any thread. */
 int tls_conn_create(struct tls_server *s, int fd, uint64_t clear,
 		    struct tls_conn **out);
 /* NULL is ignored. */
@@ -77,14 +77,14 @@ bool tls_pending(struct tls_conn *c);
  * next one begins with the bytes that were not sent. */
 ssize_t tls_send(struct tls_conn *c, const struct iovec *iov, unsigned niov,
 		 bool more);
-/* Tells the client that no more data follow (RFC 8446 section 6.1), unless the
+/* Tells the client that the data end here (RFC 8446 section 6.1), unless the
  * connection is broken or the socket full. */
 void tls_close(struct tls_conn *c);
 /*
  * The peer's system has acknowledged @acked bytes of the socket.  Returns how
- * many of those that were sent in clear or by tls_send() it surely has: all,
- * where it acknowledged all, else perhaps fewer than it has.  Any thread.
+ * many of the bytes sent in clear or by tls_send() it surely has: all, where it
+ * acknowledged all, else perhaps fewer than it has.  Any thread.
  */
 uint64_t tls_acked(struct tls_conn *c, uint64_t acked);
-/* The client has told that no more data follow.  Any thread. */
+/* The client has ended its data.  Any thread. */
 bool tls_is_closed(struct tls_conn *c);

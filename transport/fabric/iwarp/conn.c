@@ -3,10 +3,10 @@
  * conn - a connection: its socket on the loop, and its end.
  *
  * The end: posting and sending stop; after the last thread has stopped sending,
- * all ops are flushed.  A Terminate goes out if there is a reason for one, then
- * our FIN.  If the socket were closed with bytes unread, it would send a reset,
- * and the peer's TCP might throw away our last bytes.  So it is closed when the
- * peer's FIN has come too, or after a while.
+ * all ops are flushed.  A Terminate goes out if one is due, then our FIN.  If
+ * the socket were closed with bytes unread, it would send a reset, and the
+ * peer's TCP might throw away our last bytes.  So it is closed when the peer's
+ * FIN has also come, or after a while.
  */
 #include "transport/fabric/iwarp/internal.h"
 
@@ -165,7 +165,7 @@ static void linger(struct iwarp_conn *c)
 		       c->provider->options.linger_ms);
 }
 
-/* Stops posts and sends.  The flush may have to wait for a sender. */
+/* Stops posts and sends.  The flush sometimes waits for a sender. */
 static void iwarp_conn_stop(struct iwarp_conn *c)
 {
 	c->state = IWARP_STOPPING;
@@ -236,7 +236,7 @@ static void iwarp_conn_ready(struct loop_fd *f, uint32_t events)
 
 	if (c->state == IWARP_LINGER) {
 		if (socket_drain(f->fd))
-			iwarp_conn_finish(c);	/* may free it */
+			iwarp_conn_finish(c);	/* can free it */
 		return;
 	}
 	if (c->state == IWARP_LIVE)

@@ -124,8 +124,8 @@ void rdmap_request_encode(const struct rdmap_request *r, uint8_t *p);
 
 /*
  * The payload of a Terminate that is the answer to the FPDU which begins with
- * @fpdu, header_len bytes and request_len more of a Read Request; both may
- * be 0.  Returns the length.
+ * @fpdu, header_len bytes and request_len more of a Read Request; both can be
+ * 0.  Returns the length.
  */
 unsigned rdmap_term_encode(enum term code, const uint8_t *fpdu,
 			   unsigned header_len, unsigned request_len,

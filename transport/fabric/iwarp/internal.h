@@ -24,8 +24,8 @@
 #include "transport/socket/outbox.h"
 
 #define IWARP_MAX_SGE		16u
-/* RFC 5044 section 3: an ULPDU has 64,768 bytes at most, and there is room for
- * 128 in any case.  With the length and the CRC, in words: */
+/* RFC 5044 section 3: an ULPDU has 64,768 bytes at most, and 128 always fit.
+ * With the length and the CRC, in words: */
 #define IWARP_MAX_FPDU		64772u
 #define IWARP_MIN_FPDU		136u
 /* Bytes received at once that have no known place yet. */
@@ -45,8 +45,8 @@ struct iwarp_mr {
 struct iwarp_device {
 	struct fabric_device dev;
 	/*
-	 * Read-locked while a peer's memory access is carried out: no memory
-	 * may be touched after it was unregistered.  Taken before a
+	 * Read-locked while a peer's memory access is carried out: memory must
+	 * not be touched after it was unregistered.  Taken before a
 	 * connection's lock, never after.
 	 */
 	pthread_rwlock_t  mr_lock;
@@ -80,7 +80,7 @@ struct iwarp_conn;
  * thread only.
  */
 struct iwarp_sources {
-	struct cds_list_head   list;	/* those of a site together */
+	struct cds_list_head   list;	/* networks of one site are adjacent */
 	unsigned	       n;	/* requests of all of them */
 };
 
@@ -99,7 +99,8 @@ int  iwarp_sources_add(struct iwarp_sources *all, struct iwarp_conn *c);
 /* The request of @c is finished, or given up. */
 void iwarp_sources_remove(struct iwarp_conn *c);
 /* The oldest request of the network that has most in the site (a /48 of IPv6)
- * that has most; of several, of the one that came first.  There are some. */
+ * that has most; of several, of the one that came first.  The list is not
+ * empty. */
 struct iwarp_conn *iwarp_sources_pick(const struct iwarp_sources *all);
 
 struct iwarp_listener {
@@ -305,7 +306,7 @@ unsigned iwarp_tx_terminate(struct iwarp_tx *tx, const struct rdmap *rx,
 /* queue.c */
 extern const struct outbox_ops iwarp_outbox_ops;
 /* As fabric_conn_bytes(): with a segment that comes in pieces, and with a copy
- * of what goes out with markers. */
+ * of the bytes that go out with markers. */
 size_t iwarp_conn_bytes(const struct fabric_conn *c,
 			const struct fabric_queues *q);
 int iwarp_queues_create(struct iwarp_conn *c, const struct fabric_queues *q);
@@ -346,8 +347,8 @@ void iwarp_close(struct fabric_conn *conn);
 void iwarp_free(struct fabric_conn *conn);
 uint64_t iwarp_sent(struct fabric_conn *conn);
 void iwarp_look(struct fabric_conn *conn, struct xprt_view *v);
-/* The loop's thread: start-up is over, with both sides agreed.  @hold: nothing
- * may be sent before the peer has spoken. */
+/* The loop's thread: start-up is over, with both sides agreed.  @hold: send
+ * nothing before the peer has spoken. */
 void iwarp_conn_live(struct iwarp_conn *c, const struct mpa_agreed *agreed,
 		     bool hold);
 

@@ -41,12 +41,12 @@ struct iwarp_options {
 
 	/* Active ends only. */
 	bool	 reserved_port;	/* connect from a port below 1024 if the process
-				 * may */
+				 * has the right */
 	enum iwarp_rtr rtr;
 	unsigned revision;	/* of MPA: 1, or 2 (0) */
 };
 
-/* 0 or -errno (-EINVAL).  @options may be NULL and is copied. */
+/* 0 or -errno (-EINVAL).  @options can be NULL and is copied. */
 int iwarp_fabric_create(const struct iwarp_options *options,
 			struct fabric *out);
 /* All connections, listeners and registrations must be gone. */

@@ -2,10 +2,10 @@
 /*
  * listen - listeners: accept peers and read their requests.
  *
- * The number of peers with an unfinished request is bounded.  When there is one
- * too many, the network that has most unfinished requests loses its oldest: a
- * host that floods the listener drops its own, and honest peers, which finish
- * within a round trip, keep theirs.
+ * The number of peers with an unfinished request is bounded.  Above the bound,
+ * the network that has most unfinished requests loses its oldest: a host that
+ * floods the listener drops its own, and honest peers, which finish within a
+ * round trip, keep theirs.
  */
 #include "transport/fabric/iwarp/internal.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * mr - registrations: the memory that a peer may touch.
+ * mr - registrations: the memory that a peer can reach.
  *
  * Only a registration with a remote access has an STag: a slot, and 16 random
  * bits that a peer can't guess (RFC 5040 section 8.1.1 rule 8), new ones each
@@ -146,7 +146,7 @@ void iwarp_mr_unlock(struct iwarp_device *d)
 	pthread_rwlock_unlock(&d->mr_lock);
 }
 
-/* The one that the peer of @c may use, or NULL. */
+/* The registration, if the peer of @c may use it; or NULL. */
 static struct iwarp_mr *lookup(const struct iwarp_conn *c, uint32_t stag)
 {
 	struct iwarp_device *d = &c->provider->device;

@@ -4,7 +4,8 @@
  *
  * Operation: the sender of the connection's outbox makes FPDUs of all that is
  * posted.  While the loop's thread handles a batch of received messages, its
- * posts are gathered, and sent at the end of the batch or when there are many.
+ * posts are gathered, and sent at the end of the batch or when many have
+ * gathered.
  *
  * A Write or Send is complete when the socket has taken it, a Read when it is
  * answered too.  The loop's thread does the ops, in order.
@@ -228,7 +229,7 @@ static int iwarp_queue_build(struct iwarp_conn *c)
 	return err == -ENOBUFS ? 0 : err;
 }
 
-/* The peer may read again as soon as it has an answer, so retire the Read
+/* The peer can read again as soon as it has an answer, so retire the Read
  * now. */
 static void release_answers(struct iwarp_conn *c)
 {

@@ -3,8 +3,8 @@
  * rdmap - a peer's segments: framing, placement, rules.
  *
  * Operation: bytes go in as they come, cut anywhere; payload goes straight to
- * its place.  With CRCs a FPDU is gathered first, because no byte of a bad one
- * may be placed.  Every rule that a peer breaks has a code.
+ * its place.  With CRCs a FPDU is gathered first, because a bad one must not
+ * place a single byte.  Every rule that a peer breaks has a code.
  *
  * It uses no socket and no lock: everything it needs from outside is in
  * rdmap_ops, which tests and fuzzers replace.
@@ -51,7 +51,7 @@ enum rdmap_state { RDMAP_GATHER, RDMAP_PAYLOAD, RDMAP_TRAILER };
 struct rdmap {
 	const struct rdmap_ops *ops;
 	bool	 crc;
-	bool	 stop;		/* any thread may set it: accept no further
+	bool	 stop;		/* any thread can set it: accept no further
 				 * bytes */
 	uint64_t fpdus;		/* FPDUs taken */
 

@@ -3,7 +3,7 @@
  * recv - receives from the socket.
  *
  * The rest of a large segment's payload has a known place, and is received
- * there.  All other bytes come into the loop's buffer, as many as there are,
+ * there.  All other bytes come into the loop's buffer, as many as have arrived,
  * and are parsed and copied from there.
  */
 #include "transport/fabric/iwarp/internal.h"
@@ -348,7 +348,7 @@ static void iwarp_peer_gone(struct iwarp_conn *c, int err)
 	outbox_close(&c->out, err ? err : -ECONNRESET);
 }
 
-/* The peer has sent its first FPDU: now we may send. */
+/* The peer has sent its first FPDU: now we can send. */
 static void release_hold(struct iwarp_conn *c)
 {
 	loop_timer_cancel(c->conn.loop, &c->timer);
@@ -367,10 +367,10 @@ void iwarp_receive(struct iwarp_conn *c)
 		n = receive_once(c, &err);
 		total += n > 0 ? (size_t)n : 0;
 		/* Do the ops of Sends meanwhile: their owners wait, and a peer
-		 * with many answers may go on for long. */
+		 * with many answers can go on for long. */
 		iwarp_retire(c);
 		check_stop(c);
-		/* Most often there is nothing more. */
+		/* Most often no more bytes have come. */
 		if (n > 0 && n < (ssize_t)IWARP_RX_DIRECT)
 			break;
 	}

@@ -46,8 +46,8 @@ struct iwarp_depths iwarp_peer_depths(const struct fabric_conn *conn)
 }
 
 /*
- * Reads as much of a frame as there is. 1: the frame is whole; 0: not yet; or
- * -errno, -ECONNRESET for the peer's end.
+ * Reads as much of a frame as has arrived.  1: the frame is whole; 0: not yet;
+ * or -errno, -ECONNRESET for the peer's end.
  */
 static int read_frame(struct iwarp_conn *c, bool reply)
 {
@@ -74,7 +74,7 @@ static int read_frame(struct iwarp_conn *c, bool reply)
 	}
 }
 
-/* Nothing may follow a frame before the other side has sent its own. */
+/* No byte may follow a frame before the other side has sent its own. */
 static bool anything_follows(struct iwarp_conn *c)
 {
 	uint8_t byte;
@@ -337,7 +337,7 @@ static int conclude(struct iwarp_conn *c, const struct mpa_frame *reply,
 	int err = mpa_conclude(&s->request, &s->policy, reply, agreed);
 
 	copy_depths(c, reply);
-	/* A refusal may be told in a Terminate, with its marker. */
+	/* A refusal can go out as a Terminate, with its marker. */
 	if (agreed->markers && iwarp_tx_mark(c->tx))
 		return -ENOMEM;
 	return err;

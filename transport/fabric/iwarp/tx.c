@@ -6,9 +6,9 @@
  * trailers that lie in tx->heads.  FPDUs but the last of a message are a
  * multiple of four long and need no pad.
  *
- * What is sent at once begins a TCP segment, so the ends of segments are known,
- * and FPDUs end there (RFC 5044 section 5.1).  Peers are faster with FPDUs that
- * came whole, and siw takes a CRC that came in two pieces for wrong.
+ * Each send begins a TCP segment, so the ends of segments are known, and FPDUs
+ * end there (RFC 5044 section 5.1).  Peers are faster with FPDUs that came
+ * whole, and siw takes a CRC that came in two pieces for wrong.
  *
  * For a peer that wants markers each FPDU is made like that, without its CRC,
  * and then copied between its markers.
@@ -99,7 +99,7 @@ static unsigned write_trailer(const struct iwarp_tx *tx, uint8_t *p,
 	unsigned len = ddp_trailer_len(ulpdu_len);
 	unsigned pad = len - DDP_CRC_LEN;
 
-	/* Of a known length, it is no call. */
+	/* The length is constant, so the compiler makes no call. */
 	memset(p, 0, TRAILER_ROOM);
 	if (tx->crc) {
 		crc = htole32(crc32c(crc, p, pad));
@@ -162,8 +162,8 @@ static uint32_t put_payload(struct iwarp_tx *tx, struct iwarp_out *out,
 
 /*
  * Returns the length for the next FPDU, @len or less; 0: a segment has to end
- * first.  At the end of a segment there may be a few bytes that no FPDU fits
- * in.  The next one begins there, if its CRC is not cut.
+ * first.  A segment can end with a few bytes that no FPDU fits in.  The next
+ * one begins there, if its CRC is not cut.
  */
 static unsigned fit_segment(const struct iwarp_tx *tx, unsigned len)
 {

@@ -8,7 +8,7 @@
  * outlives its queues.
  *
  * Errors: a queue that failed ends its connection, a device that failed ends
- * all of its connections; their peers connect again.  A port that goes down may
+ * all of its connections; their peers connect again.  A port that goes down can
  * come back: the device itself gives up when that takes too long.  A device
  * that was unplugged is released when its connections have ended; if it comes
  * back it is a new one.

@@ -3,7 +3,7 @@
  * The CM's events: one event channel for each loop that has listeners or
  * connections.
  *
- * An event is copied and acknowledged before it is handled: the handler may
+ * An event is copied and acknowledged before it is handled: the handler can
  * destroy the id.  Events of a connection that is not started are dropped: it
  * has no loop to end on yet, and fabric_start() fails if its peer is gone.
  *
@@ -21,7 +21,7 @@
 
 STAT(verbs_cm_events, "connection manager events");
 
-/* False when there is no event. */
+/* False: no event. */
 static bool verbs_cm_take_event(struct verbs_loop *vl)
 {
 	struct rdma_cm_event *cm;
@@ -51,7 +51,8 @@ static bool verbs_cm_take_event(struct verbs_loop *vl)
 	/* A new id begins with its listener's context. */
 	end = cm->id->context;
 	/* Until the event is acknowledged the id stays on this loop
-	 * (rdma_migrate_id(3)).  Another may free its connection afterwards. */
+	 * (rdma_migrate_id(3)).  Another thread can free its connection
+	 * afterwards. */
 	started = end->started;
 	rdma_ack_cm_event(cm);
 	if (started)

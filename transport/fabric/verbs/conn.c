@@ -327,7 +327,7 @@ int verbs_connect(void *provider, const struct sockaddr *addr,
 {
 	int err = connect_once(provider, addr, out);
 
-	/* The first id may have become the device's. */
+	/* The first id might have become the device's. */
 	return err == -ERESTART ? connect_once(provider, addr, out) : err;
 }
 

@@ -2,7 +2,7 @@
 /*
  * RDMA devices: their limits, and their end.
  *
- * librdmacm opens a device when an id is bound to it, and may close it when the
+ * librdmacm opens a device when an id is bound to it, and can close it when the
  * last id goes after the device was unplugged.  We keep a protection domain and
  * registrations for longer than any connection, so each device holds a separate
  * id that is bound to it and does nothing else.
@@ -109,7 +109,7 @@ static unsigned clamp(int v, unsigned max)
 	return v < 1 ? 1 : MIN((unsigned)v, max);
 }
 
-/* The same, of a number that may be 0: such a device carries out, or answers,
+/* The same, of a number that can be 0: such a device carries out, or answers,
  * no Reads. */
 static unsigned clamp_depth(int v)
 {

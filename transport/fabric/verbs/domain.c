@@ -4,8 +4,8 @@
  *
  * A handle is valid on all connections of its protection domain, and the driver
  * chooses its value, so peers can guess each other's handles.  A connection
- * whose memory peers may reach has a separate domain with all its registrations
- * (RFC 8166 section 8.1.1).
+ * whose memory its peer may reach has a separate domain with all its
+ * registrations (RFC 8166 section 8.1.1).
  *
  * Ownership: counted by the connection and by each registration in it, which
  * can outlive the connection.  When the device is gone its watcher ends the

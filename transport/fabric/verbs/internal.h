@@ -86,7 +86,7 @@ struct verbs_mr {
 
 /*
  * The CM's side of a loop, shared by the listeners and connections on it, and
- * the completion queues that it polls while it spins: those with recent
+ * the completion queues that it polls while it spins: queues with recent
  * completions ("hot").  The others wake it through their channels.
  */
 struct verbs_loop {

@@ -23,9 +23,9 @@ static int access_flags(const struct verbs_dev *dev, unsigned access)
 	if (access & FABRIC_BINDABLE)
 		flags |= IBV_ACCESS_MW_BIND;
 	/*
-	 * The sink of an iWARP Read is named on the wire by its handle, and
-	 * the adapter takes a Read Response only where a peer may write
-	 * (RFC 5040 section 5.4; draft-hilland-rddp-verbs section 7.3).
+	 * The sink of an iWARP Read is named on the wire by its handle, and the
+	 * adapter accepts a Read Response only where a peer may write (RFC 5040
+	 * section 5.4; draft-hilland-rddp-verbs section 7.3).
 	 */
 	if ((access & FABRIC_READ_SINK) && dev->iwarp)
 		flags |= IBV_ACCESS_REMOTE_WRITE;

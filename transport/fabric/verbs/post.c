@@ -2,7 +2,7 @@
 /*
  * Posting: chains of steps, and Receives.
  *
- * ibv_post_send() may take the beginning of a list and refuse the rest.  We
+ * ibv_post_send() can take the beginning of a list and refuse the rest.  We
  * report that as success and end the connection: the ops of the rest are in the
  * ring with the others, and are done with them.
  *
@@ -251,7 +251,7 @@ static int post_chain(struct verbs_conn *c, struct fabric_wr *chain)
 			verbs_ring_put_send(&c->posts.sends, wr->op,
 					    wr->opcode == FABRIC_SEND_INV);
 	if (must_queue(c)) {
-		/* Each chain has an op, so there is room as in sends. */
+		/* Each chain has an op, so if sends has room, chains has. */
 		verbs_ring_put(&c->posts.chains, chain);
 		if (!c->posts.posting && !loop_is_current(c->conn.loop)) {
 			c->posts.posting = true;

@@ -277,7 +277,7 @@ static void notified(struct loop_fd *f, uint32_t events)
 static int create_cq(struct verbs_conn *c, const struct fabric_queues *q)
 {
 	struct loop_fd *fd = &c->poll.fd;
-	/* A flush completes unsignaled steps too, so there is room for all. */
+	/* A flush completes even unsignaled steps, so make room for all. */
 	int depth = (int)(q->send_wr + q->recv_wr);
 	/* A loop's connections interrupt one processor; connections of
 	 * different loops interrupt different ones. */
@@ -296,10 +296,9 @@ static int create_cq(struct verbs_conn *c, const struct fabric_queues *q)
 }
 
 /*
- * ibv_query_device() does not tell how many bytes may go with a work request,
- * and a device that has room for fewer refuses the queue pair.  So ask for half
- * of them, and so on.  The next connection begins with the number that was
- * taken.
+ * ibv_query_device() does not tell how many bytes fit in a work request, and a
+ * device that has room for fewer refuses the queue pair.  So ask for half of
+ * them, and so on.  The next connection begins with the number that worked.
  */
 static int create_qp(struct verbs_conn *c, const struct ibv_qp_init_attr *want)
 {

@@ -84,7 +84,7 @@ void verbs_fabric_set_connect_ms(struct fabric *f, unsigned ms)
 
 bool verbs_available(void)
 {
-	/* librdmacm makes a channel only if there is a device. */
+	/* librdmacm makes a channel only if the machine has a device. */
 	struct rdma_event_channel *channel = rdma_create_event_channel();
 
 	if (!channel)

@@ -26,5 +26,5 @@ void verbs_fabric_destroy(struct fabric *f);
  * first connect. */
 void verbs_fabric_set_connect_ms(struct fabric *f, unsigned ms);
 
-/* True if there is an RDMA device and the process may use it. */
+/* True if the machine has an RDMA device and the process can use it. */
 bool verbs_available(void);

@@ -17,8 +17,8 @@ _Static_assert(offsetof(struct nfs3_acl_res, attr) ==
 	       offsetof(struct nfs3_attr_res, attr), "for nfs3_end_attr()");
 
 /*
- * For what both procedures begin with: 0, or -errno.  Runs again where the step
- * waits or was suspended.
+ * The common beginning of both procedures: 0, or -errno.  Runs again where the
+ * step waits or was suspended.
  */
 static int begin_acl(struct rpc_call *call, uint32_t mask)
 {

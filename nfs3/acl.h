@@ -38,7 +38,7 @@ void nfs3_put_setacl(struct xdr_out *x, const void *res);
  * The entries of a list off the wire, in the order of struct vfs_acls and
  * without the mask entry that every list on the wire has, where that says
  * nothing: @out has room for NFSACL_MAX_ENTRIES.  Returns their number, or
- * -EINVAL: it is no valid list.
+ * -EINVAL: it is not a valid list.
  */
 int nfs3_acl_from_wire(struct xdr_view wire, struct vfs_acl_entry *out);
 /* The list of a file that has none. */

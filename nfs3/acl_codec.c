@@ -8,7 +8,7 @@
  * three then: the mask comes and goes here, as it does in Linux.
  *
  * Arrays of more than 1,024 entries fail to decode, and become GARBAGE_ARGS.
- * All else that a list may not be is INVAL.
+ * Every other malformed list is INVAL.
  */
 #include "nfs3/acl.h"
 

@@ -54,8 +54,8 @@ void nfs3_tell(struct rpc_call *call, int err)
 	};
 	uint64_t procs = atomic_load(&nfs->audit->procs);
 
-	/* A call that is dropped comes again.  RENAME and LINK tell before
-	 * their second directory is put, and then come here again. */
+	/* The client repeats a dropped call.  RENAME and LINK tell before their
+	 * second directory is put, and then come here again. */
 	if (err == -ECANCELED || op->told || !(procs >> e.proc & 1))
 		return;
 	op->told = true;

@@ -4,8 +4,8 @@
  *
  * RPC_PROC_CACHED marks procedures that must not run twice for one call.  For
  * most of them the second run fails (REMOVE: NOENT); a SETATTR would undo a
- * later one.  A WRITE may run twice, but not late: RPC_PROC_ALONE, see
- * rpc/drc.h.  COMMIT may run any number of times.
+ * later one.  A WRITE can run twice, but not late: RPC_PROC_ALONE, see
+ * rpc/drc.h.  COMMIT can run any number of times.
  *
  * Rows with rpc_need_worker are of procedures that are rare, or take long even
  * in memory, as READDIR.  The others run where the call was received, as far as

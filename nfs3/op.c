@@ -22,13 +22,13 @@
 #include "rpc/limit.h"
 #include "rpc/share.h"
 
-/* Of so many calls of a thread one has the operations of its backend timed. */
+/* One of so many calls of a thread has the operations of its backend timed. */
 #define SAMPLE	64u
 
 static _Thread_local unsigned calls_begun;
 
-/* A client may not have what its user's flavor takes when it mounts (RFC 2623
- * section 2.3.2). */
+/* A client that mounts might lack the credentials for its user's flavor (RFC
+ * 2623 section 2.3.2). */
 static bool is_of_mounting(const struct rpc_call *call)
 {
 	return call->prog->prog == NFS3_PROGRAM &&
@@ -202,7 +202,8 @@ static inline int open_node(struct nfs3_op *op, struct vfs_node **out)
 	return err;
 }
 
-/* The limits of now: a call that waited may run again because they changed. */
+/* Looks up the limits of now: a call that waited can run again because they
+ * changed. */
 static void look_up_limits(struct rpc_call *call, struct nfs3_op *op)
 {
 	struct export_opts now = { .limited = false };
@@ -258,7 +259,7 @@ static int keep_to_limits(struct rpc_call *call, struct nfs3_op *op)
 			      &op->opts.client_max, most_bytes(call));
 }
 
-/* A backend may have two nodes of it, and has one handle. */
+/* Compare handles: a backend can have two nodes of the root, but one handle. */
 bool nfs3_is_root(const struct nfs3_op *op)
 {
 	struct vfs_handle a, b;

@@ -32,7 +32,7 @@ struct nfs3 {
 /* The one table: returns the nfsstat3 for @err (0 or -errno) in a reply of
  * @proc.  Pure. */
 enum nfsstat3 nfs3_status(unsigned proc, int err);
-/* True if @proc may answer with @status.  For tests.  Pure. */
+/* True if @proc can answer with @status.  For tests.  Pure. */
 bool nfs3_status_allowed(unsigned proc, enum nfsstat3 status);
 /* "NFS3_OK", "NFS3ERR_...": a literal. */
 const char *nfs3_status_name(enum nfsstat3 status);
@@ -70,7 +70,8 @@ struct nfs3_op {
 		struct nfs3_list list;		/* READDIR's */
 		struct vfs_child child;		/* LOOKUP's */
 	};
-	int			 result;	/* of what ended later */
+	int			 result;	/* of an operation that ended
+						 * later */
 	struct vfs_cred		 cred;		/* its groups are counted as
 						 * the export is */
 	struct vfs_handle	 handle;
@@ -109,7 +110,7 @@ void nfs3_destroy(struct rpc_program *prog);
 /* audit.c: tells of the call, which ends with @err, once. */
 void nfs3_tell(struct rpc_call *call, int err);
 
-/* The same if anybody wants to know.  Before the nodes are put. */
+/* The same if the audit wants to know.  Before the nodes are put. */
 static inline void nfs3_tell_audit(struct rpc_call *call, int err)
 {
 	const struct nfs3 *nfs = call->prog->ctx;

@@ -14,7 +14,7 @@ NFS3_STEP(getattr)
 	return nfs3_do(op, op->ops->getattr);
 }
 
-/* A guard with 10^9 nanoseconds or more is no file's ctime: NOT_SYNC. */
+/* A guard with 10^9 nanoseconds or more matches no file's ctime: NOT_SYNC. */
 static int check_setattr(const struct vfs_setattr *set)
 {
 	if (!nfs3_times_ok(set))

@@ -53,8 +53,8 @@ static int answer_from(struct nfs3_op *op, struct export_tree *in,
 	return 0;
 }
 
-/* The name leads to another file system: the answer is its root, unless it may
- * not be entered.  That waits for it: -EAGAIN on a poller. */
+/* The name leads to another file system: the answer is its root, unless clients
+ * must not enter it.  Entering waits for it: -EAGAIN on a poller. */
 static int enter_child(struct rpc_call *call, struct nfs3_lookup_res *r)
 {
 	const struct export_peer peer = nfs3_peer(call);

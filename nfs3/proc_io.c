@@ -52,8 +52,8 @@ NFS3_STEP(readlink)
 	return 0;
 }
 
-/* Cuts the count to the bytes that the file may have, but not to none: a file
- * that has grown when it is read would give none and not end there. */
+/* Cuts the count to the file's size, but not to 0: a file that has grown before
+ * it is read would return no bytes without being at its end. */
 NFS3_STEP(read_size)
 {
 	struct nfs3_read_args *a = rpc_args(call);
@@ -219,9 +219,9 @@ static int write_some(struct nfs3_op *op, struct nfs3_write_args *a,
 	n = nfs3_do(op, op->ops->write);
 	if (n == VFS_PENDING)
 		return n;
-	/* Between two writes of a call another client may change the file, and
-	 * no time of the file need tell: such a call has no attributes from
-	 * before. */
+	/* Between two writes of a call another client can change the file
+	 * without a visible change of its times: so the result of such a call
+	 * leaves out the earlier attributes. */
 	if (r->count > 0)
 		r->wcc.wcc.has_before = false;
 	if (n <= 0)

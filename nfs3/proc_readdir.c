@@ -21,7 +21,7 @@
 /* All but the entries: dir_attributes, cookieverf, end of list, eof. */
 #define FRAME_SIZE	(NFS3_POST_ATTR_SIZE + NFS3_COOKIEVERFSIZE + 4 + 4)
 
-/* In the list's memory and not counting what READDIRPLUS adds. */
+/* In the list's memory, without the additions of READDIRPLUS. */
 static size_t entry_size(const struct vfs_dirent *d)
 {
 	return 4 + 8 + 4 + (size_t)d->name.len + xdr_pad(d->name.len) + 8;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * From an errno of a backend (VFS_ERRORS) to a status that the procedure may
+ * From an errno of a backend (VFS_ERRORS) to a status that the procedure can
  * answer with.
  *
  * RFC 1813 lists statuses for each procedure, "not intended to be the
@@ -83,7 +83,7 @@ static const uint32_t allowed[NFSACL_STATUS + NFSACL_NPROC] = {
 	[NFSPROC3_FSINFO] = ANY,
 	[NFSPROC3_PATHCONF] = ANY,
 	[NFSPROC3_COMMIT] = ANY | B_IO | B_INVAL | B_NOSPC | B_DQUOT,
-	/* No document lists these: they are what clients know. */
+	/* No document lists these: clients know them. */
 	[NFSACL_STATUS + NFSACLPROC3_GETACL] = ANY | B_IO | B_INVAL | B_FBIG |
 					       B_NOTSUPP,
 	[NFSACL_STATUS + NFSACLPROC3_SETACL] = ANY | B_PERM | B_IO | B_INVAL |

@@ -125,7 +125,8 @@ static bool is_wildcard(const struct sockaddr *sa)
 	return ((const struct sockaddr_in *)sa)->sin_addr.s_addr == INADDR_ANY;
 }
 
-/* The address to tell: a wildcard becomes the one that was asked. */
+/* The address to answer: a wildcard becomes the address that the query came
+ * to. */
 static void tell_addr(struct rpc_call *call, const struct map *m, char *uaddr)
 {
 	const struct sockaddr_storage *asked = &call->msg->xprt->local;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * audit - tells somebody of each call of NFS and NFSACL that has ended: who did
- * what to which file, and with what outcome.
+ * audit - reports each call of NFS and NFSACL that has ended: who did what to
+ * which file, and with what outcome.
  */
 #pragma once
 
@@ -38,7 +38,7 @@ struct rpc_audit_event {
 
 /* The listener.  Outlives the programs. */
 struct rpc_audit {
-	/* Procedures, their numbers as bits.  0: none.  May change at any
+	/* Procedures, their numbers as bits.  0: none.  Can change at any
 	 * time. */
 	_Atomic uint64_t procs;
 	/* On the thread that has the call: must not wait. */

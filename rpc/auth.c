@@ -162,7 +162,7 @@ static uint32_t head_word(const struct msg *m, unsigned at)
 }
 
 /* Puts the verifier in the place of AUTH_NONE's, and the rest around the
- * results.  False: there is no room. */
+ * results.  False: no room. */
 static bool insert_verf(struct msg *m, const struct xdr_out *verf,
 			const struct rpc_wrapping *w)
 {

@@ -21,7 +21,7 @@ struct rpc_flavor {
 	 * section 2.7); 0 after the last. */
 	uint32_t mnt[RPC_MNT_FLAVORS];
 	/*
-	 * Sets call->cred, with the pseudo flavor of the call, and may set
+	 * Sets call->cred, with the pseudo flavor of the call, and can set
 	 * call->guard and call->guard_state.  On the poller: must not block.
 	 * Returns RPC_AUTH_OK, the reason to deny the call, or RPC_AUTH_DROP;
 	 * the call holds nothing of the flavor's then.  @h is valid until it
@@ -46,7 +46,7 @@ struct rpc_wrapping {
 /*
  * The protection of one call.  A reply comes to put_verf() and wrap() on
  * whichever thread sends it, and once: the cache of replies keeps results as
- * they were before.  All but put_verf may be NULL.
+ * they were before.  All but put_verf can be NULL.
  */
 struct rpc_guard {
 	/*
@@ -56,7 +56,7 @@ struct rpc_guard {
 	 */
 	const struct rpc_program *program;
 	/*
-	 * @x stands before the arguments.  Checks them, may change them where
+	 * @x stands before the arguments.  Checks them, can change them where
 	 * they are, and sets @segs to the pieces that hold the bare ones.
 	 * Returns the number of pieces; -1: GARBAGE_ARGS.
 	 */
@@ -70,15 +70,14 @@ struct rpc_guard {
 	 * RPC_GSS_CTXPROBLEM (RFC 2203 section 5.3.3.4.1). */
 	void (*put_verf)(struct rpc_call *call, struct xdr_out *x);
 	/* For RPC_SUCCESS.  The reply is not reduced (RFC 8166 section 6.1),
-	 * and its body is no pipe.  False: no reply is sent (RFC 2203 section
-	 * 5.3.3.4.4); the cache of replies has the bare one. */
+	 * and its body is not a pipe.  False: no reply is sent (RFC 2203
+	 * section 5.3.3.4.4); the cache of replies has the bare one. */
 	bool (*wrap)(struct rpc_call *call, struct rpc_wrapping *w);
 	/* The call is over, answered or not. */
 	void (*release)(struct rpc_call *call);
 };
 
-/* The flavors that are served unless a server is told others; NULL after the
- * last. */
+/* The flavors that a server serves by default; NULL after the last. */
 extern const struct rpc_flavor *const rpc_flavors[];
 
 #define RPC_FLAVORS_MAX	8

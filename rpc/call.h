@@ -81,8 +81,7 @@ struct rpc_call_priv {
 	struct buf	  *body;	/* owned, or NULL */
 	struct pipe	  *pipe;	/* likewise */
 	uint64_t	   started;	/* CLOCK_MONOTONIC ns */
-	uint32_t	   wire_len;	/* msg->call_len as it came, where a tap
-					 * may look */
+	uint32_t	   wire_len;	/* msg->call_len as it came, for taps */
 	uint32_t	   body_len;
 	uint32_t	   ntail;
 	uint32_t	   tail[RPC_MAX_TAIL];
@@ -164,11 +163,11 @@ struct rpc_server {
 	/* Borrowed, under RCU; NULL: none. */
 	_Atomic(struct rpc_tap *) tap[RPC_TAPS];
 	atomic_uint	   ntaps;	/* of these are not NULL, or will be */
-	_Atomic uint32_t   taps;	/* that there were; rpc_server_tap() */
+	_Atomic uint32_t   taps;	/* so far; rpc_server_tap() */
 	const struct rpc_flavor *const *flavors;	/* borrowed */
 	unsigned	   nprogs;
 	struct rpc_program *progs[RPC_MAX_PROGRAMS];	/* borrowed */
-	/* Of each, those of its versions' procedures, one after the other. */
+	/* Of each program, the counts of its versions' procedures, in order. */
 	struct rpc_proc_counts *counts[RPC_MAX_PROGRAMS];
 };
 
@@ -206,15 +205,15 @@ static inline void rpc_times_refused(struct rpc_slot *slot, const char *status)
 void rpc_call_init(struct rpc_slot *slot);
 /* Runs the next steps, and sends the reply after the last.  Takes the call. */
 void rpc_call_run(struct rpc_slot *slot);
-/* The call leaves its thread, to wait for what @why, a literal, names; then a
- * worker runs @then before the next step; NULL: the next step.  Before others
- * can find it. */
+/* The call leaves its thread, to wait for @why, a literal; then a worker runs
+ * @then before the next step; NULL: the next step.  Before others can find
+ * it. */
 void rpc_call_wait(struct rpc_call *call, const char *why, rpc_step_fn *then);
 /* Its wait for @why is over, and @wait says how: a worker goes on. */
 void rpc_call_go_on(struct rpc_slot *slot, const char *why,
 		    enum rpc_wait wait);
-/* Ends a call that waited; takes it.  Tells the client to come
- * again later if its program knows how, and if @answer. */
+/* Ends a call that waited; takes it.  Asks the client to retry later if its
+ * program has such an answer, and if @answer. */
 void rpc_call_send_back(struct rpc_slot *slot, bool answer);
 
 /* order.c */
@@ -251,11 +250,11 @@ void rpc_limits_walk(struct rpc_limits *limits, rpc_waiting_fn *fn, void *arg);
 void rpc_suspended_init(struct rpc_suspended *s);
 /* No call is suspended. */
 void rpc_suspended_fini(struct rpc_suspended *s);
-/* Cancels calls whose connections are gone, and calls that hold what other
- * calls need; also calls that wait for their turn. */
+/* Cancels calls whose connections are gone, and calls that hold resources that
+ * other calls need; also calls that wait for their turn. */
 void rpc_suspended_relieve(struct rpc_server *server, bool is_short);
-/* True if the waiting call holds what other calls need: memory, with @is_short,
- * or the last place of its connection or listener. */
+/* True if the waiting call holds a resource that other calls need: memory, with
+ * @is_short, or the last place of its connection or listener. */
 bool rpc_call_obstructs(const struct rpc_slot *slot, bool is_short);
 
 /* reply.c: each of these ends the call and gives the message back. */
@@ -267,5 +266,5 @@ void rpc_reply_denied(struct rpc_slot *slot, enum rpc_auth_stat why);
 /* The reply, @len bytes, lies in msg->head already. */
 void rpc_reply_again(struct rpc_slot *slot, uint32_t len);
 void rpc_reply_none(struct rpc_slot *slot);
-/* The message is no call: closes the peer's connection, if it has one. */
+/* The message is not a call: closes the peer's connection, if it has one. */
 void rpc_reply_reject(struct rpc_slot *slot);

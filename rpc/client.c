@@ -107,7 +107,7 @@ static void finish(struct client_call *call, int err, struct xdr_in *results)
 	cds_list_del(&call->link);
 	if (call->peer && cds_list_empty(&call->peer->calls))
 		loop_timer_set(c->loop, &call->peer->idle, c->config.idle_ms);
-	/* The program may have a new port by now. */
+	/* The program might have a new port by now. */
 	if (call->looked && err && err != -ECANCELED && err != -EBUSY)
 		client_ports_drop(&c->ports, &call->to);
 	if (!call->internal)

@@ -5,11 +5,11 @@
  * A client has one thread, with a loop.  It sends calls, sends them again with
  * the same xid until an answer comes or their time is over, and calls back.
  * Calls to one address share a socket, which is connected: the kernel passes on
- * what that address and port send, and nothing else.  An answer is matched by
- * its xid with the calls of its socket; other answers are counted and dropped.
+ * only data from that address and port.  An answer is matched by its xid with
+ * the calls of its socket; other answers are counted and dropped.
  *
  * Calls carry an AUTH_SYS credential of this process, and come from a reserved
- * port if the process may bind one: lock managers and status monitors require
+ * port if the process can bind one: lock managers and status monitors require
  * that.
  */
 #pragma once
@@ -41,7 +41,7 @@ int rpc_client_create(const struct rpc_client_config *config,
 		      struct rpc_client **out);
 /*
  * Ends every call with -ECANCELED, then the thread.  Not on the client's
- * thread; no other thread may be in rpc_client_call().
+ * thread; not while another thread is in rpc_client_call().
  */
 void rpc_client_destroy(struct rpc_client *c);
 
@@ -59,8 +59,8 @@ struct rpc_client_to {
 	int	 (*check)(uint16_t port);
 	/* A one-way call: it ends when it was sent, and is not sent again. */
 	bool	 one_way;
-	/* The call is sent once: whoever answers it twice would not say the
-	 * same. */
+	/* The call is sent once: a host that answers it twice would answer
+	 * differently. */
 	bool	 once;
 	uint32_t timeout_ms;		/* for everything; 0: 10 s */
 	/* From the first sending to the second; then doubled, up to 8 times as
@@ -70,7 +70,7 @@ struct rpc_client_to {
 };
 
 /*
- * Called once for each call, on the client's thread: must not wait.  It may
+ * Called once for each call, on the client's thread: must not wait.  It can
  * make calls.  @results is valid only with @err 0, while this runs; a one-way
  * call has no results.
  *
@@ -86,7 +86,7 @@ typedef void rpc_client_done(void *arg, int err, struct xdr_in *results);
 
 /*
  * Makes a call with the @len bytes of encoded arguments at @args, which are
- * copied.  @done may be NULL: the answer is not needed.  Any thread; doesn't
+ * copied.  @done can be NULL: the answer is not needed.  Any thread; doesn't
  * wait.  0: @done will be called.  Else it won't: -EBUSY: too many calls are in
  * progress; -EMSGSIZE, -EAFNOSUPPORT, -ENOMEM; -ECANCELED: the client ends.
  */

@@ -29,7 +29,7 @@ struct client_ports {
 /* The port of @to's program at its host, or 0. */
 uint16_t client_ports_find(const struct client_ports *p,
 			   const struct rpc_client_to *to, uint64_t now);
-/* The oldest one goes if there are too many. */
+/* The oldest one goes if the list is full. */
 void client_ports_add(struct client_ports *p, const struct rpc_client_to *to,
 		      uint16_t port, uint64_t now);
 void client_ports_drop(struct client_ports *p, const struct rpc_client_to *to);

@@ -40,7 +40,7 @@ static void lose(struct client_socket *s, int err)
 	s->ops->lost(s, err, was);
 }
 
-/* Sends what waits.  0 or -errno. */
+/* Sends the waiting bytes.  0 or -errno. */
 static int flush(struct client_socket *s)
 {
 	ssize_t n;
@@ -59,7 +59,7 @@ static int flush(struct client_socket *s)
 	return 0;
 }
 
-/* Keeps @len bytes for later; false when there is no room. */
+/* Keeps @len bytes for later; false: no room. */
 static bool keep(struct client_socket *s, const uint8_t *data, size_t len)
 {
 	if (!s->out)
@@ -124,8 +124,8 @@ static int take_stream(struct client_socket *s, const uint8_t *p, size_t len)
 		s->nin += span.len;
 		if (span.end) {
 			s->ops->answer(s, s->in, s->nin);
-			/* The answer may bring the next call to this socket,
-			 * which fails: the rest is of a connection that is
+			/* The answer can start the next call on this socket.
+			 * If that fails, the rest is of a connection that is
 			 * gone. */
 			if (s->state != CLIENT_OPEN)
 				return 0;
@@ -190,7 +190,7 @@ static void ready(struct loop_fd *f, uint32_t events)
 		receive(s);
 }
 
-/* A socket that is bound where it may be; the descriptor or -errno. */
+/* A socket, bound to a reserved port if possible; the descriptor or -errno. */
 static int make_bound(const struct client_socket *s)
 {
 	int type = s->proto == IPPROTO_TCP ? SOCK_STREAM : SOCK_DGRAM;

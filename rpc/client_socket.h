@@ -3,7 +3,7 @@
  * client_socket - a connected socket of rpc/client: messages out, answers in.
  *
  * All functions and call-backs on the thread of its loop.  A call-back must not
- * free the socket, but may close it, and open it again.
+ * free the socket, but can close it, and open it again.
  */
 #pragma once
 
@@ -16,7 +16,7 @@ enum client_socket_state { CLIENT_CLOSED, CLIENT_CONNECTING, CLIENT_OPEN };
 struct client_socket;
 
 struct client_socket_ops {
-	/* It is open: messages may be sent. */
+	/* It is open: messages can be sent. */
 	void (*opened)(struct client_socket *s);
 	/* An answer of @len bytes, as long as this runs. */
 	void (*answer)(struct client_socket *s, const uint8_t *data,

@@ -82,7 +82,7 @@ static void refuse_late(struct rpc_slot *slot)
 		rpc_reply_reject(slot);
 		return;
 	}
-	/* Only the poller may reject. */
+	/* Only the poller can reject. */
 	if (x->ops->end)
 		x->ops->end(x);
 	rpc_reply_none(slot);
@@ -173,7 +173,7 @@ static enum rpc_accept_stat find_proc(struct rpc_server *server,
 	return RPC_PROG_MISMATCH;
 }
 
-/* There is no row for the call. */
+/* The call has no row. */
 static void refuse_proc(struct rpc_slot *slot, enum rpc_accept_stat stat)
 {
 	switch (stat) {

@@ -82,8 +82,8 @@ static bool is_given_up(const struct drc_call *w, const struct drc_call *call)
 	return v.end != XPRT_ALIVE;
 }
 
-/* With the lock: lets @call wait for @first.  Returns a call that waited for
- * @first too, but whose client has given it up; or NULL. */
+/* With the lock: lets @call wait for @first.  Returns a call that also waited
+ * for @first, but whose client has given it up; or NULL. */
 static struct drc_call *await(struct drc_call *first, struct drc_call *call)
 {
 	struct drc_call **p = &first->waiting, *older;
@@ -273,7 +273,7 @@ static uint64_t *seen_place(struct drc_shard *s, uint32_t hash)
  * remembered of it, like a WRITE.
  *
  * The second copy has the same hash.  If no call of that hash was seen since
- * the transport was asked last, the answer of then will do.
+ * the last question to the transport, its last answer will do.
  */
 static bool was_unread(struct drc_shard *s, const struct drc_call *call)
 {
@@ -382,7 +382,7 @@ static bool drc_make_room(struct drc *drc, struct drc_shard *s, unsigned share,
  * With the lock: remembers @e for the connection of @newest, and a copy for
  * each other connection whose client waits there itself: an acknowledgement by
  * one says nothing of another.  @call ran; @newest is it, or waited for it.
- * The waiting calls are on different connections, but @call may share one of
+ * The waiting calls are on different connections, but @call can share one of
  * theirs.  Returns true if a reply went that was needed.
  */
 static bool keep_for_all(struct drc *drc, struct drc_shard *s,

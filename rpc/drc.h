@@ -19,12 +19,12 @@
  * arguments.  A new call can have an equal key: drc_rule.h says how the cache
  * distinguishes it.
  *
- * An idempotent call that must not run *beside* its duplicate (keep = false) is
- * in the cache only while it runs; its duplicate waits, and then also runs.
- * This is for WRITE.  The duplicate writes the same data over the first's,
- * which is harmless while the client has no answer: it has sent no later WRITE
- * of the same place.  But if the first one ran after the duplicate, it would
- * put old data over what the client has written since the duplicate's answer.
+ * An idempotent call that must not run *at the same time as* its duplicate
+ * (keep = false) is in the cache only while it runs; its duplicate waits, and
+ * then also runs.  This is for WRITE.  The duplicate writes the same data over
+ * the first's, which is harmless while the client has no answer: it has sent no
+ * later WRITE of the same place.  But if the first one ran after the duplicate,
+ * it would put old data over the client's writes since the duplicate's answer.
  * So WRITEs use no memory that other calls need, and a WRITE is never answered
  * with the reply to another one with the same checksum.
  *
@@ -48,7 +48,7 @@
  * IPv4 address, and the /64 of an IPv6 address: a host can have any number of
  * addresses there, together with other hosts of its LAN.)  A reply that is lost
  * like that within DRC_AGE, although it was needed, is counted and logged.  A
- * running call brings its own memory, so there is always room for it.
+ * running call brings its own memory, so it always fits.
  *
  * Any thread, everything.
  */
@@ -60,8 +60,8 @@
 /* Bytes of the arguments that the checksum covers.  Only the data of a long
  * SYMLINK have more. */
 #define DRC_SUM_MAX	1024
-/* Milliseconds for which a reply is promised to be remembered if it is needed,
- * and for which one that went out as a datagram is. */
+/* The cache promises to remember a needed reply for so many milliseconds, and
+ * remembers a datagram's for just as long. */
 #define DRC_AGE_MS	120000
 #define DRC_NETWORKS	256u
 #define DRC_HOSTS	16u

@@ -3,7 +3,7 @@
  * drc_rule - is a call with a known key a retransmission?  Pure.
  *
  * An xid alone does not tell: clients count xids from a constant, from the
- * clock, or from a random number for each connection.  So the same user may
+ * clock, or from a random number for each connection.  So the same user can
  * well send the same xid with the same arguments and mean a new call ("CREATE
  * f, REMOVE f, CREATE f, REMOVE f" by a tool that is started twice).  The
  * connection that the first reply went to does tell.  A client sends a call
@@ -53,11 +53,11 @@
  *    transport/stream/tcp.h, UNREAD); or it keeps A open, unread, and sends the
  *    call again on B.  Linux reads what came before it connects again.  Nothing
  *    on the wire tells these from a program that has read its reply and starts
- *    anew, with the same xids.
+ *    again, with the same xids.
  *  - A client sends the call again on its connection while the reply is on its
  *    way, or the server reads both copies so late that the first is answered,
  *    and acknowledged, before the second is read: the call runs twice.  A
- *    client with the same xids again may then take the second reply for that of
+ *    client with the same xids again can then take the second reply for that of
  *    its next call.
  *  - On an iWARP adapter a client has more calls outstanding than the last one
  *    asked for, against RFC 8166 section 3.3.1; or it forgot calls (of a
@@ -67,7 +67,7 @@
  *  - On an iWARP adapter the last replies of a connection, as many as its
  *    client has credits, are never proven.  A program that uses the same xids
  *    again gets them within DRC_CLOSED_MS after the end (the adapter does not
- *    tell a reset from a close), or on another connection beside it, at any
+ *    tell a reset from a close), or on another connection next to it, at any
  *    time.  One that asks for a single credit is spared all but the last.
  *  - A program that resets its connections and uses the same xids again within
  *    DRC_UNREAD_MS gets the old reply to a call of the last second before.  So
@@ -80,12 +80,12 @@
  *    any time while E is under way, or not acked.
  *  - A living client is taken for one that left B, if its call lay unread for
  *    more than DRC_SLACK_MS while another program connected and sent the same,
- *    or if it closes only its side of B.  B is closed, so that such a client
- *    learns it and sends again: nothing is lost or runs twice.
+ *    or if it closes only its side of B.  B is closed, so such a client learns
+ *    it and sends again: nothing is lost or runs twice.
  *  - A call that an old connection still holds unread (reading was paused)
  *    long after it was answered on a newer one runs when it is read, if the
- *    network was cut and nobody told us of the old one's end.  drc.h says what
- *    is done when we know.
+ *    network was cut and we haven't heard of the old one's end.  drc.h has the
+ *    case that we have.
  */
 #pragma once
 
@@ -98,10 +98,10 @@
 #define DRC_SLACK_MS	20
 /* "A's last second". */
 #define DRC_RECENT_MS	1000
-/* A call may be sent again for this long after the end of its connection.  A
+/* A call can be sent again for this long after the end of its connection.  A
  * client that closed or reset the connection is alive: it connects again at
- * once, or backs off for seconds.  A client that lost it may not reach us for a
- * long time. */
+ * once, or backs off for seconds.  A client that lost it might not reach us for
+ * a long time. */
 #define DRC_CLOSED_MS	120000
 #define DRC_BROKEN_MS	3600000
 #define DRC_UNREAD_MS	30000

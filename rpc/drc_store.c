@@ -105,7 +105,7 @@ struct drc_entry *drc_make(const struct drc_call *call, const void *reply,
 	return e;
 }
 
-/* Takes @e; returns what give_to() does. */
+/* Takes @e; returns the result of give_to(). */
 _Atomic uint64_t *drc_insert(struct drc *drc, struct drc_shard *s,
 				struct drc_entry *e,
 				const struct drc_call *call, uint64_t t)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * drc_store - what the files of the duplicate request cache share.  Private
- * to rpc/drc*.c.
+ * drc_store - shared by the files of the duplicate request cache.  Private to
+ * rpc/drc*.c.
  *
  * Shards, each with its lock, two hash tables, and its part of the memory: one
  * table has the calls that run, the other the replies.  A reply is in a list of
@@ -9,7 +9,7 @@
  * is to be looked at, or "kept", when its connection has ended and its client
  * can still ask.
  *
- * The transport notes where a reply ends in what its connection sends
+ * The transport notes where a reply ends in its connection's output
  * (entry->sent) some time after it was remembered.  Until then the memory is
  * the transport's as well: such a reply can be taken out of the table, but not
  * freed.
@@ -71,8 +71,8 @@ struct drc {
 	_Atomic uint64_t warned;	/* ms */
 	struct drc_entry **done;
 	struct drc_call	 **running;
-	/* Of all shards.  What no address uses stays untouched, and so takes
-	 * no memory. */
+	/* Of all shards.  Unused shares stay untouched, and so take no
+	 * memory. */
 	struct drc_share *shares;
 	struct drc_shard	 shards[DRC_SHARDS];
 };
@@ -128,7 +128,7 @@ struct drc_facts drc_facts_of(const struct drc_entry *e,
 /* Frees entries that are no longer needed: at most two, to bound the time. */
 void drc_trim(struct drc *drc, struct drc_shard *s, uint64_t t);
 /* Lets one reply go: of the network that has most, of its address that has
- * most; or, where all of those are on their way, of @share's address.  False:
+ * most; or, where all of these are on their way, of @share's address.  False:
  * none can go.  Sets *@lost if the reply was still needed. */
 bool drc_evict(struct drc *drc, struct drc_shard *s, unsigned share,
 	       uint64_t t, bool *lost);

@@ -30,7 +30,7 @@
 /* A call of more bytes has its arguments checked by a worker. */
 #define UNWRAP_MAX	(32u << 10)
 #define WORKERS		8u
-/* The memory of a call in progress, beside its arguments. */
+/* The memory of a call in progress, without its arguments. */
 #define CALL_BYTES	4096u
 
 STAT(gss_made, "contexts of RPCSEC_GSS made");
@@ -94,7 +94,8 @@ static void set_keys(struct gss_context *c, const struct gss_accept *a)
 	stat_inc(gss_made);
 }
 
-/* The step of @c gave @a, which is no failure.  False: it came to nothing. */
+/* The step of @c gave @a, which is not a failure.  False: it came to
+ * nothing. */
 static bool keep_step(struct rpc_call *call, struct gss_context *c,
 		      const struct gss_accept *a, bool is_first)
 {
@@ -127,7 +128,7 @@ static int admit_step(struct rpc_call *call)
 	return -ECANCELED;
 }
 
-/* On a worker: may wait. */
+/* On a worker: can wait. */
 static int make_step(struct rpc_call *call)
 {
 	struct rpc_gss *gss = call->prog->ctx;

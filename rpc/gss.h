@@ -35,5 +35,5 @@ void rpc_gss_stop(struct rpc_gss *gss);
 /* After rpc_server_destroy(); NULL is ignored. */
 void rpc_gss_destroy(struct rpc_gss *gss);
 
-/* Counts the contexts that there are.  Any thread. */
+/* Counts the existing contexts.  Any thread. */
 unsigned rpc_gss_contexts(struct rpc_gss *gss);

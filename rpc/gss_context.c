@@ -2,11 +2,11 @@
 /*
  * The table of contexts.
  *
- * A context is new until a call comes whose checksum is good: whoever saw an
- * INIT can repeat it, and has a context then, but not its keys.  New contexts
+ * A context is new until a call comes whose checksum is good: an eavesdropper
+ * can repeat an INIT, and has a context then, but not its keys.  New contexts
  * push out only new ones.  Of these, and of the proven ones, one client has a
- * part at most, and where there are too many the least recently used one goes:
- * its client makes another (RFC 2203 section 5.3.3.3).
+ * part at most, and when too many exist the least recently used one goes: its
+ * client makes another (RFC 2203 section 5.3.3.3).
  */
 #include "rpc/gss_priv.h"
 
@@ -55,7 +55,7 @@ struct gss_context *gss_context_new(struct gss_table *t)
 {
 	struct gss_context *c = calloc(1, sizeof(*c));
 
-	/* It is no secret; that of a server that runs later is another one. */
+	/* It is not secret; that of a server that runs later is another one. */
 	if (!c || getrandom(c->handle, GSS_HANDLE, 0) != GSS_HANDLE) {
 		free(c);
 		return NULL;
@@ -174,7 +174,7 @@ static void push_out(struct gss_table *t, struct gss_owner *o, bool proven,
 	}
 }
 
-/* Not locked: frees what nobody uses. */
+/* Not locked: frees contexts without users. */
 static void put_all(struct cds_list_head *gone)
 {
 	struct gss_context *c, *next;

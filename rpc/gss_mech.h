@@ -6,8 +6,8 @@
  * rpc/gss.c has the protocol, which knows no cryptography; a module has a
  * mechanism, which knows no RPC.
  *
- * The keys of a context never change, so that any number of threads use them at
- * once without a lock.  Only accept() may wait.
+ * The keys of a context never change, so any number of threads use them at once
+ * without a lock.  Only accept() can wait.
  */
 #pragma once
 
@@ -55,9 +55,9 @@ struct gss_mech {
 	/* True if accept() can work; else @why says why not.  May wait. */
 	bool (*probe)(void *arg, char why[GSS_WHY_MAX]);
 	/*
-	 * Reads @a->token.  @arg is the mechanism's.  On a worker: may wait.
+	 * Reads @a->token.  @arg is the mechanism's.  On a worker: can wait.
 	 * With GSS_COMPLETE @a->keys are the caller's, with CONTINUE_NEEDED
-	 * @a->making; after a failure there is neither.
+	 * @a->making; after a failure neither is set.
 	 */
 	void (*accept)(void *arg, struct gss_accept *a);
 	void (*abandon)(void *making);

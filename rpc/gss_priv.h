@@ -35,8 +35,8 @@ enum gss_state {
 
 /*
  * A context.  Counted: the table has one reference while it lists the context,
- * and each call has one.  What is set when it is complete never changes, and is
- * read without a lock.
+ * and each call has one.  Fields that are set when it is complete never change,
+ * and are read without a lock.
  */
 struct gss_context {
 	struct ref	 ref;
@@ -66,8 +66,8 @@ struct gss_context {
 
 #define GSS_CHAINS	4096u		/* a power of two */
 
-/* Contexts without a call [0], and with one [1]: apart, since anybody can
- * replay an INIT, and must not push out contexts in use by that. */
+/* Contexts without a call [0], and with one [1]: apart, since anyone can replay
+ * an INIT, and must not push out contexts in use by that. */
 struct gss_lru {
 	struct cds_list_head list[2];
 	unsigned	     n[2];
@@ -103,8 +103,8 @@ struct gss_context *gss_context_new(struct gss_table *t);
 void gss_context_put(struct gss_context *c);
 
 /* The first step of @c by the client at @peer is over, with @making for the
- * next, or NULL: lists it.  Others go where there are too many.  False: no
- * memory, and the caller has @making. */
+ * next, or NULL: lists it.  If the table is full, others go.  False: no memory,
+ * and the caller keeps @making. */
 bool gss_table_add(struct gss_table *t, struct gss_context *c,
 		   const struct sockaddr *peer, void *making);
 /* The same after a later step.  False: it was pushed out meanwhile. */
@@ -119,8 +119,8 @@ struct gss_context *gss_table_claim(struct gss_table *t,
 /* ... or it does not. */
 void gss_table_disclaim(struct gss_table *t, struct gss_context *c);
 /* A call of the client at @peer begins to make a context, and holds @bytes.
- * Returns the client, to be given to gss_table_waited(); NULL: there are too
- * many, or no memory. */
+ * Returns the client, to be given to gss_table_waited(); NULL: too many such
+ * calls, or no memory. */
 struct gss_owner *gss_table_wait(struct gss_table *t,
 				 const struct sockaddr *peer, size_t bytes);
 /* It is over. */

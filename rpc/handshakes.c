@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* handshakes - the workers that do what TLS computes before there is a call. */
+/* handshakes - the workers that compute TLS handshakes, before the first
+ * call. */
 #include "rpc/handshakes.h"
 
 #include <errno.h>

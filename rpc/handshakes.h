@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * handshakes - the workers that do what TLS computes before there is a call.
+ * handshakes - the workers that compute TLS handshakes, before the first call.
  *
- * They are a share of their own: handshakes wait for handshakes only.  In it
+ * They are a separate share: handshakes wait for handshakes only.  In it
  * clients take turns, as calls do (rpc/work.h).
  */
 #pragma once

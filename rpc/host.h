@@ -7,9 +7,9 @@
 struct rpc_host {
 	const char *name;		/* as it calls itself */
 	const struct sockaddr *addr;	/* its calls come from there */
-	/* The address of this machine that it calls: for the host that is who
-	 * this machine is.  A call from another address is from a stranger, and
-	 * a host that uses two has two servers.  NULL: not known.  Ports mean
+	/* The address of this machine that it calls: it identifies this machine
+	 * to the host.  A call from another address is from a stranger, and a
+	 * host that uses two has two servers.  NULL: not known.  Ports mean
 	 * nothing here. */
 	const struct sockaddr *local;
 };

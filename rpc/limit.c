@@ -178,8 +178,8 @@ static void take_all(struct rpc_limit *l, bool pays, uint64_t now,
 	l->contended = false;
 }
 
-/* With the lock.  Moves the calls that may go on to the list.  Returns when the
- * next one may. */
+/* With the lock.  Moves the calls that can go on to the list.  Returns when the
+ * next one can. */
 static uint64_t serve_limit(struct rpc_limit *l, uint64_t now,
 		      struct cds_list_head *taken)
 {
@@ -215,7 +215,8 @@ static uint64_t serve_limit(struct rpc_limit *l, uint64_t now,
 	return due;
 }
 
-/* With the lock.  The latest call that holds what others wait for, or NULL. */
+/* With the lock.  The latest call that holds memory that others wait for, or
+ * NULL. */
 static struct rpc_slot *take_holder(struct rpc_limit *l)
 {
 	struct limit_client *c;
@@ -343,7 +344,7 @@ static void limits_run(void *arg)
 	uint64_t memory_at = 0, now;
 	bool holding;
 
-	/* A call that is sent back may let go of a file last: as in
+	/* A call that is sent back can hold the last reference to a file: as in
 	 * rpc_server_relieve(). */
 	thread_must_not_wait = true;
 	mutex_lock(&limits->lock);
@@ -401,7 +402,7 @@ void rpc_limits_changed(struct rpc_server *server)
 	struct rpc_limits *limits = &server->limits;
 
 	mutex_lock(&limits->lock);
-	/* Twice: a call may be on its way to a queue. */
+	/* Twice: a call might be on its way to a queue. */
 	limits->nagain = 2;
 	limits->again = limits->due = 0;
 	pthread_cond_signal(&limits->wanted);

@@ -22,8 +22,8 @@ void rpc_limit_put(struct rpc_limit *l);
  * of @l together, and of @each client.  @bytes is the most that the call moves;
  * the part that it does not move (see call->bytes) is returned at its end.
  *
- * 0: the call may go on.  RPC_PENDING, for the step to return: it waits, and
- * the step runs again.  -ETIMEDOUT: too many calls of this client wait.
+ * 0: the call goes on.  RPC_PENDING, for the step to return: it waits, and the
+ * step runs again.  -ETIMEDOUT: too many calls of this client wait.
  */
 int rpc_call_limit(struct rpc_call *call, struct rpc_limit *l,
 		   const struct rates *all, const struct rates *each,

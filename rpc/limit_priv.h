@@ -48,8 +48,8 @@ static inline struct rpc_slot *limit_slot(struct cds_list_head *link)
 }
 
 /* limit_queue.c: all but the last two with the limit's lock. */
-/* The client of the call's address, made if need be; when there are too many,
- * one that its network shares with some others. */
+/* The client of the call's address, made if need be; if too many exist, one
+ * that its network shares with some others. */
 struct limit_client *limit_client_of(struct rpc_limit *l,
 				     const struct rpc_call *call, uint64_t now);
 /* NULL: it has none. */

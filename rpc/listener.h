@@ -15,10 +15,10 @@ enum rpc_listener {
 
 /*
  * Tells who listens at the port of @at, in this network name space, over @proto
- * (IPPROTO_TCP or IPPROTO_UDP): users that @trusts, or a wrong one, *@wrong.
- * A socket of IPv6 counts for an IPv4 address if no socket of IPv4 has the
- * port: it may take both.  A datagram socket counts also while it has a peer,
- * since it can leave that at any time.  Any thread; asks the kernel only.
+ * (IPPROTO_TCP or IPPROTO_UDP): users that @trusts, or a wrong one, *@wrong.  A
+ * socket of IPv6 counts for an IPv4 address if no socket of IPv4 has the port:
+ * it can take both.  A datagram socket counts also while it has a peer, since
+ * it can leave that at any time.  Any thread; asks the kernel only.
  */
 enum rpc_listener rpc_listener_check(int proto,
 				     const struct sockaddr_storage *at,

@@ -35,8 +35,8 @@ struct lock_view {
 	uint64_t	  fileid;	/* of the file there */
 	struct lock_party owner;
 	uint64_t	  ms;		/* for which it has held, or waited */
-	/* Of LOCK_WAITS: a lock that is in the way.  False: the lock of a
-	 * process of this machine is, or too many were to be looked at. */
+	/* Of LOCK_WAITS: a lock that is in the way.  False: the lock is of a
+	 * process of this machine, or too many would have to be inspected. */
 	bool		  is_blocked;
 	struct lock_party blocker;
 	/* Of a share, as SHARE has them: bits, 1 to read and 2 to write. */

@@ -9,17 +9,18 @@
  * the order in which their pollers read them; calls with other keys run at the
  * same time.
  *
- * Operation: the first call of a key runs.  Those behind it wait in a queue,
- * without a thread, and keep their places in their connections.  When the first
- * has ended, the next one starts in a worker of the common share, as on a
- * poller.  A duplicate that runs in place of a call which came to nothing takes
- * that call's place: it is not moved behind calls that the client sent later.
+ * Operation: the first call of a key runs.  The calls behind it wait in a
+ * queue, without a thread, and keep their places in their connections.  When
+ * the first has ended, the next one starts in a worker of the common share, as
+ * on a poller.  A duplicate that runs in place of a call which came to nothing
+ * takes that call's place: it is not moved behind calls that the client sent
+ * later.
  *
- * At most RPC_ORDER_MAX calls wait behind one.  A further one is told to come
- * again, before it has any effect.  Waiting calls are listed as suspended ones
- * are (rpc/suspend.c).  Those of a connection that has ended run in their turn.
- * While the first one hangs, those that keep memory which others need are taken
- * back, and those that fill their connection.
+ * At most RPC_ORDER_MAX calls wait behind one.  A further one is sent back, for
+ * a retry, before it has any effect.  Waiting calls are listed as suspended
+ * ones are (rpc/suspend.c).  If their connection has ended, they run in their
+ * turn.  While the first one hangs, waiting calls that keep memory which others
+ * need are taken back, and so are calls that fill their connection.
  */
 #include "rpc/call.h"
 

@@ -40,7 +40,7 @@ struct program_row {
 	/* NULL, or called before destroy, when the last call has ended and the
 	 * shares of workers still exist. */
 	void (*stop)(struct rpc_program *prog);
-	/* NULL, or writes what the program has under way, for the operator. */
+	/* NULL, or writes the program's work in progress, for the operator. */
 	void (*list)(struct rpc_program *prog, FILE *out);
 	/* NULL, or calls @fn for each mount that clients told the program of,
 	 * the oldest first.  @fn must only take notes: the list is locked. */
@@ -52,23 +52,24 @@ struct program_row {
 	 * no call locks meanwhile. */
 	void (*locks)(struct rpc_program *prog, unsigned max, lock_view_fn *fn,
 		      void *arg, struct lock_totals *totals);
-	/* NULL, or ends all that the client at @addr has locked and waits for,
-	 * as if it had restarted; with @name only what its host of that name
-	 * has.  Adds the ended locks to *@ended; its hosts are the hosts that
-	 * had any.  Doesn't wait. */
+	/* NULL, or ends all locks and waits of the client at @addr, as if it
+	 * had restarted; with @name only those of its host with that name.
+	 * Adds the ended locks to *@ended; its hosts are the hosts that had
+	 * any.  Doesn't wait. */
 	void (*release)(struct rpc_program *prog, const struct in6_addr *addr,
 			const char *name, struct lock_totals *ended);
-	/* NULL, or called when the server ends, while its last calls run: those
-	 * that wait for another host are told to come again.  Doesn't wait. */
+	/* NULL, or called when the server ends, while its last calls run: calls
+	 * that wait for another host end, and their clients retry.  Doesn't
+	 * wait. */
 	void (*ending)(struct rpc_program *prog);
 	/* The program's own port, over TCP and UDP, and the names of these
 	 * listeners in "ready: NAME PORT"; 0: the server's port. */
 	uint16_t port;
 	const char *tcp_name, *udp_name;
 	/*
-	 * NULL, or the program is told of every program, in rpcbind's place:
-	 * that version @vers of program @number is served at @addr over @netid
-	 * (RFC 5665 section 5.2.3.3), which is copied.  0 or -errno.
+	 * NULL, or registers every program here, in rpcbind's place: version
+	 * @vers of program @number is served at @addr over @netid (RFC 5665
+	 * section 5.2.3.3), which is copied.  0 or -errno.
 	 */
 	int  (*add)(struct rpc_program *prog, uint32_t number, uint32_t vers,
 		    const char *netid, const struct sockaddr *addr);

@@ -10,6 +10,6 @@
 
 #include "rpc/program.h"
 
-/* For any number of servers; there is nothing to free. */
+/* For any number of servers; nothing to free. */
 extern struct rpc_program rdma_config_program;
 extern const struct program_row rdma_config_row;

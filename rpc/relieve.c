@@ -9,10 +9,10 @@
  * sent back to the client: calls that hold memory, for themselves or for their
  * replies, while other clients wait for it; calls of a connection that has no
  * room for another call; and datagrams always, since their clients send them
- * again anyway.  A datagram that gives back what another call took goes only
- * where a call of a connection would: its client may not live to send it again.
- * Calls that hang with a worker keep their resources: the number of workers
- * bounds these.
+ * again anyway.  A datagram that undoes another call, as UNLOCK does, goes only
+ * where a call of a connection would: its client might not live to send it
+ * again.  Calls that hang with a worker keep their resources: the number of
+ * workers bounds these.
  */
 #include "rpc/rpc.h"
 

@@ -339,7 +339,7 @@ struct pipe *rpc_body_pipe(struct rpc_call *call)
 	if (!priv->pipe)
 		priv->pipe = pipe_get(call->server->pipes);
 	if (priv->pipe)
-		priv->pipe->left = 1;	/* the message may be freed now */
+		priv->pipe->left = 1;	/* the message can be freed now */
 	return priv->pipe;
 }
 

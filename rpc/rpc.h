@@ -24,7 +24,7 @@
 /* The caller's identity.  With RPC_AUTH_SYS its credential claims it, and
  * nothing proves it; with Kerberos the flavor found the user of a name. */
 struct rpc_cred {
-	/* A pseudo flavor where there is one: exports grant rights by it. */
+	/* A pseudo flavor where one exists: exports grant rights by it. */
 	enum rpc_auth_flavor flavor;
 	uint32_t	uid;		/* UINT32_MAX: no user, as with
 					 * RPC_AUTH_NONE; gid likewise */
@@ -43,18 +43,18 @@ struct work_item;
  * A step of a procedure.  The steps of a row run in order, each once.  A call
  * begins on its poller (call->may_wait is false), and a step there must not
  * wait.  Where a step would, a worker goes on with that step, and runs the rest
- * of them: what the steps before found stays in the call.
+ * of them: the results of earlier steps stay in the call.
  *
  * Returns
  *	0		the next step follows
  *	RPC_DONE	the results are complete: skips the steps that are left
  *	RPC_PENDING	the call was given away, as the last act: another
  *			thread might have answered it by now.  The next step
- *			follows there, or first what the step named for that
+ * follows there, or first a function that the step named
  *	-EAGAIN		the step would wait, and call->may_wait is false: a
  *			worker runs it again.  It has had no effect, or has
  *			noted in the call how far it came
- *	RPC_TOO_WEAK	the call's flavor does not suffice for what it is about:
+ *	RPC_TOO_WEAK	the call's flavor does not suffice for its object:
  *			end() is called with -EACCES, and the call is denied,
  *			with RPC_AUTH_TOOWEAK
  *	-errno		the procedure failed: skips the steps that are left
@@ -75,12 +75,11 @@ struct rpc_proc {
 	/*
 	 * Releases what the steps hold, and completes the results.  @err is 0
 	 * or -errno of the step that failed; -ETIMEDOUT also when the client is
-	 * to come again later, perhaps before the first step; -ECANCELED when
-	 * the call is dropped, without an answer.  Must not wait
-	 * unless call->may_wait.  Returns 0; -ECANCELED: there is to be no
-	 * answer, and the client sends the call again; or another -errno:
-	 * SYSTEM_ERR.  NULL: the steps hold nothing, and every error is
-	 * SYSTEM_ERR.
+	 * to retry later, perhaps before the first step; -ECANCELED when the
+	 * call is dropped, without an answer.  Must not wait unless
+	 * call->may_wait.  Returns 0; -ECANCELED: send no answer, so that the
+	 * client repeats the call; or another -errno: SYSTEM_ERR.  NULL: the
+	 * steps hold nothing, and every error is SYSTEM_ERR.
 	 */
 	int (*end)(struct rpc_call *call, int err);
 	/* Pure: results onto the wire.  May be NULL: void. */
@@ -109,7 +108,7 @@ struct rpc_proc {
  * the order in which they came. */
 #define RPC_PROC_ORDERED	0x40
 
-/* Gives back what other calls took, and its client may not live to send it
+/* Undoes another call, as UNLOCK does, and its client might not live to send it
  * again: while it waits, a datagram is dropped only if others need its
  * place. */
 #define RPC_PROC_GIVES_BACK	0x80
@@ -134,8 +133,8 @@ static inline enum rpc_way rpc_way_of(const struct xprt *x)
 						      RPC_WAY_TCP;
 }
 
-/* The calls of one procedure of a server that ended, answered or dropped.
- * Those are failed whose reply is not SUCCESS, or tells of an error. */
+/* The calls of one procedure of a server that ended, answered or dropped.  A
+ * call has failed if its reply is not SUCCESS, or reports an error. */
 struct rpc_proc_counts {
 	struct account by[RPC_WAYS];
 };
@@ -163,11 +162,11 @@ struct rpc_program {
 	void			 *ctx;		/* the program's own */
 	/*
 	 * Called each time that a call leaves its thread, for a worker or to
-	 * wait for a buffer: counts what the thread only borrowed, ends its RCU
-	 * section.  Returns the share of the workers that the call continues
-	 * in: one slow export must not stop the others; NULL: the common one.
-	 * The share outlives the call.  Must not wait.  NULL: nothing to do,
-	 * and the common share.
+	 * wait for a buffer: counts the objects that the thread only borrowed,
+	 * ends its RCU section.  Returns the share of the workers that the call
+	 * continues in: one slow export must not stop the others; NULL: the
+	 * common one.  The share outlives the call.  Must not wait.  NULL:
+	 * nothing to do, and the common share.
 	 */
 	struct work_class *(*leave)(struct rpc_call *call);
 	/* The key of a call with RPC_PROC_ORDERED.  On the poller, when the
@@ -175,7 +174,7 @@ struct rpc_program {
 	uint64_t (*order)(struct rpc_call *call);
 	/* The name of the results' status, a literal.  NULL: no names. */
 	const char *(*status)(const struct rpc_call *call);
-	/* Clients know an answer that tells them to come again: end() with
+	/* The program has an answer that makes clients retry: end() with
 	 * -ETIMEDOUT makes it. */
 	bool			  sends_back;
 };
@@ -201,8 +200,8 @@ struct rpc_call {
 	bool			  timed;	/* see rpc_call_took() */
 	const struct rpc_guard	 *guard;	/* the flavor's; NULL: none */
 	struct rpc_proc_counts	 *by_proc;	/* its row's; NULL: none */
-	/* Set by the steps: the account of what the call is about, which
-	 * outlives it, and the bytes of data that it moved. */
+	/* Set by the steps: the account of the call's object, which outlives
+	 * it, and the bytes of data that it moved. */
 	struct account		 *by_export;	/* NULL: none */
 	enum account_way	  way;
 	uint32_t		  bytes;
@@ -212,7 +211,7 @@ struct rpc_call {
 	_Alignas(16) uint8_t	  state[RPC_STATE_SIZE];
 };
 
-/* The decoded arguments; steps may change them. */
+/* The decoded arguments; steps can change them. */
 static inline void *rpc_args(struct rpc_call *call)
 {
 	return call->args;
@@ -256,17 +255,17 @@ int rpc_call_move(struct rpc_call *call, rpc_step_fn *then);
 /*
  * Asks the holder of a suspended call to forget it.  True: the holder never
  * resumes the call, and the operation has no effect.  False: the holder will
- * resume the call, or is doing so; it may be asked again.  Called with a lock
+ * resume the call, or is doing so; it can be asked again.  Called with a lock
  * held: must not wait, nor take a lock that is held around rpc_call_suspend()
  * or rpc_call_resume().
  */
 typedef bool rpc_cancel_fn(struct rpc_call *call);
 
 /*
- * A step calls it before it gives the call to a holder, which completes later
- * what the step began; then the step returns RPC_PENDING.  Until it is resumed
- * the call is listed with the reason @why, a literal.  @cancel may be NULL, and
- * may be called before this returns.  When the call is resumed, @then runs as a
+ * A step calls it before it gives the call to a holder, which completes the
+ * step's work later; then the step returns RPC_PENDING.  Until it is resumed
+ * the call is listed with the reason @why, a literal.  @cancel can be NULL, and
+ * can be called before this returns.  When the call is resumed, @then runs as a
  * step, in place of the rest of this one.  False: too many calls are suspended,
  * and the step has to wait itself, or to answer -EAGAIN on a poller.
  */
@@ -342,8 +341,8 @@ int rpc_server_create(const struct rpc_server_config *config,
 		      struct rpc_server **out);
 /* Before the first listener.  @prog is borrowed. */
 int rpc_server_add(struct rpc_server *server, struct rpc_program *prog);
-/* Sets @out to the numbers that MNT lists for the server's flavors; returns how
- * many there are, @max at most. */
+/* Sets @out to the numbers that MNT lists for the server's flavors; returns
+ * their count, @max at most. */
 unsigned rpc_server_mnt_flavors(const struct rpc_server *server, uint32_t *out,
 				unsigned max);
 /* The sink that listeners give their calls to. */
@@ -352,11 +351,11 @@ struct xprt_sink *rpc_server_sink(struct rpc_server *server);
  * thread. */
 unsigned rpc_busy(void);
 /*
- * Answers JUKEBOX to calls that hold what other clients need, and wait behind
- * calls of the same client, if none of those has ended since the last call of
- * this function.  Cancels suspended calls that hold what other calls need, and
- * suspended calls whose connections are gone.  One thread calls it, every few
- * seconds.
+ * Answers JUKEBOX to calls that hold resources that other clients need, and
+ * wait behind calls of the same client, if none of these has ended since the
+ * last call of this function.  Cancels suspended calls that hold resources that
+ * other calls need, and suspended calls whose connections are gone.  One thread
+ * calls it, every few seconds.
  */
 void rpc_server_relieve(struct rpc_server *server);
 /* Counts the replies that are remembered for clients that ask again, and their
@@ -378,7 +377,7 @@ void rpc_server_walk_procs(struct rpc_server *server, rpc_walk_procs_fn *fn,
 void rpc_proc_sum(struct rpc_proc_counts *n, struct account_sum *out);
 
 /* Has a worker of @class, or of the common share for NULL, run @item->run,
- * which is no call (rpc/work.h).  Any thread. */
+ * which is not a call (rpc/work.h).  Any thread. */
 void rpc_server_submit(struct rpc_server *server, struct work_class *class,
 		       struct work_item *item);
 
@@ -387,7 +386,7 @@ struct work_class *work_class_create(struct rpc_server *server,
 				     const char *name, unsigned max_workers);
 /* True if no call of @class runs or waits. */
 bool work_class_idle(struct work_class *class);
-/* Frees @class.  No call of it may run or wait now or later.  Due before
+/* Frees @class.  No call of it runs or waits, now or later.  Due before
  * rpc_server_destroy(). */
 void work_class_destroy(struct work_class *class);
 

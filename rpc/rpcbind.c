@@ -189,8 +189,8 @@ static void note_other(struct rpcbind_other *other, const struct rpcb *map)
 	snprintf(self, sizeof(self), "%u", (unsigned)geteuid());
 	snprintf(other->addr, sizeof(other->addr), "%s", map->r_addr);
 	snprintf(other->owner, sizeof(other->owner), "%s", map->r_owner);
-	/* It knows users by its socket only; over loopback it takes what a
-	 * reserved port sends, which root has. */
+	/* It knows users by its socket only; over loopback it trusts reserved
+	 * ports, which root has. */
 	other->trusted = !strcmp(other->owner, "superuser") ||
 			 !strcmp(other->owner, "unknown") ||
 			 !strcmp(other->owner, self);
@@ -217,8 +217,8 @@ static int find_other(struct rpcbind *rb, const struct rpcb *map)
 	return err;
 }
 
-/* Takes the place of rb->other.  Another user may register again between the
- * two calls, as often as he likes: try some times. */
+/* Takes the place of rb->other.  Another user can register again between the
+ * two calls, any number of times: try some times. */
 static int replace_other(struct rpcbind *rb, struct rpcb *map)
 {
 	int err = -EACCES;
@@ -335,7 +335,7 @@ static enum rpcbind_use user_of(bool udp, const struct sockaddr_storage *at,
 	case RPC_LISTENER_WRONG:
 		return RPCBIND_FOREIGN;
 	case RPC_LISTENER_NONE:
-		/* Somebody may have it who means to listen later. */
+		/* Perhaps its owner means to listen later. */
 		return err == EADDRINUSE ? RPCBIND_FOREIGN : RPCBIND_FREE;
 	default:
 		return RPCBIND_USED;

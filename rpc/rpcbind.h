@@ -22,8 +22,7 @@ struct rpcbind;		/* a connection; one thread at a time */
 
 /*
  * Connects to @at, or to the rpcbind of this machine when it is NULL: by its
- * socket, which tells it who we are, else by loopback.  -ECONNREFUSED: none
- * runs.
+ * socket, which tells it our user, else by loopback.  -ECONNREFUSED: none runs.
  */
 int rpcbind_open(const struct sockaddr *at, socklen_t len,
 		 struct rpcbind **out);
@@ -47,17 +46,18 @@ struct rpcbind_other {
  * Otherwise it is replaced: its server was killed, or another user of the
  * machine has taken the program's number, or the port of that server.
  *
- * 0; RPCBIND_REPLACED or -EEXIST: rpcbind_other() returns what was replaced or
- * stays; -EACCES: rpcbind refuses; or another -errno, after which the
- * connection is unusable.
+ * 0; RPCBIND_REPLACED or -EEXIST: rpcbind_other() returns the mapping that was
+ * replaced or stays; -EACCES: rpcbind refuses; or another -errno, after which
+ * the connection is unusable.
  */
 int rpcbind_set(struct rpcbind *rb, uint32_t prog, uint32_t vers,
 		const char *netid, const struct sockaddr *addr);
 /* Borrowed until the next call. */
 const struct rpcbind_other *rpcbind_other(const struct rpcbind *rb);
 
-/* Registers what rpcbind_set() replaced, at @uaddr, again.  0, -EACCES
- * (also where another user has the address by now) or another -errno. */
+/* Registers the mapping that rpcbind_set() replaced, at @uaddr, again.  0,
+ * -EACCES (also where another user has the address by now) or another
+ * -errno. */
 int rpcbind_restore(struct rpcbind *rb, uint32_t prog, uint32_t vers,
 		    const char *netid, const char *uaddr);
 
@@ -74,8 +74,8 @@ char *rpcbind_uaddr(const struct sockaddr *addr, char *out);
 enum rpcbind_use {
 	RPCBIND_FREE,
 	RPCBIND_USED,			/* or that can't be learned (RDMA) */
-	RPCBIND_FOREIGN,		/* by a user who is not root nor we, or
-					 * a socket that does not listen */
+	RPCBIND_FOREIGN,		/* by a user other than root and ours,
+					 * or a socket that does not listen */
 };
 
 /*

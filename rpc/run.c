@@ -9,7 +9,7 @@
  * suspends its call (suspend.c) names the function that goes on in its place.
  *
  * Ownership: giving a call away is a thread's last act on it.  The next owner
- * may run it, answer it, and use its memory for another call before
+ * can run it, answer it, and use its memory for another call before
  * work_submit() or pool_request() has returned.
  */
 #include "rpc/call.h"

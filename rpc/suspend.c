@@ -10,7 +10,7 @@
  * (order.c) are in queues there, and are asked for: the operator sees all.
  *
  * A call is cancelled, where its holder can, when its connection is gone, or
- * when it was suspended for long and holds what other calls need.
+ * when it was suspended for long and holds resources that other calls need.
  *
  * Ownership: a call is in the list from rpc_call_suspend() until it is resumed
  * or cancelled.  The thread that takes it out of the list owns it.
@@ -107,7 +107,7 @@ bool rpc_call_obstructs(const struct rpc_slot *slot, bool is_short)
 }
 
 /* With the lock held: true if the call waits behind a hung one, and others need
- * what it keeps. */
+ * its memory or place. */
 static bool hangs_in_the_way(struct rpc_slot *slot, bool is_short)
 {
 	struct rpc_call_priv *priv = &slot->priv;
@@ -145,8 +145,8 @@ static bool take_turn_back(struct rpc_slot *slot, const char *why, void *arg)
 {
 	struct taken *t = arg;
 
-	/* One whose connection has ended can be the UNLOCK of what the first
-	 * one locks, and its client may not live to send it again. */
+	/* A call whose connection has ended can be the UNLOCK of the first
+	 * one's LOCK, and its client might not live to send it again. */
 	if (!hangs_in_the_way(slot, t->is_short))
 		return false;
 	cds_list_add_tail(&slot->priv.suspended, &t->calls);

@@ -49,21 +49,21 @@ struct rpc_end {
 
 /*
  * The functions run on the thread that has the call, in an RCU section: they
- * must not block, nor keep a pointer to their arguments.  reply and end may be
+ * must not block, nor keep a pointer to their arguments.  reply and end can be
  * NULL.
  */
 struct rpc_tap {
 	/*
-	 * A call arrived: @m->call.  @h is NULL if there is no header of a call
-	 * that can be read; else @args stands before the arguments, as they
-	 * came.  True: the tap also wants the reply and the end.
+	 * A call arrived: @m->call.  @h is NULL if the call has no readable
+	 * header; else @args stands before the arguments, as they came.  True:
+	 * the tap also wants the reply and the end.
 	 */
 	bool (*call)(struct rpc_tap *tap, const struct msg *m,
 		     const struct rpc_header *h, const struct xdr_in *args);
 	/* The reply of such a call goes to the transport: @m's head, body and
 	 * tail.  A body in a pipe can't be read. */
 	void (*reply)(struct rpc_tap *tap, const struct msg *m);
-	/* The transport has it; or there is no reply. */
+	/* The transport has the reply; or the call has none. */
 	void (*end)(struct rpc_tap *tap, const struct rpc_end *e);
 	uint32_t number;	/* rpc_server_tap()'s: of this use */
 };

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The worker threads, and the shares that bound who may use them.
+ * The worker threads, and the shares that divide them among users.
  *
  * Three rules keep one slow disk or one busy client from stopping others:
  *
  * 1. A class (an export) has up to its max of workers.  The keeper, a thread
- *    that does nothing else, starts one more whenever a class may run something
+ *    that does nothing else, starts one more whenever a class can run something
  *    and no worker is idle.  A worker without work for ten seconds ends; one
  *    always stays.  Where the system bounds threads, classes share half of them
  *    (may_run_more()), so no class, nor many together, can use up another's.
@@ -209,7 +209,7 @@ static struct turn *share_turn(struct work_class *class, uint64_t client,
 }
 
 /*
- * Locked.  The place that the client has or may have.  A client in use has no
+ * Locked.  The place that the client has or can take.  A client in use has no
  * other place while the first one is noted as its own: it took another only
  * when that was another's.
  */
@@ -308,7 +308,7 @@ static struct work_item *worker_take(struct work_pool *pool,
 	return item;
 }
 
-/* Locked.  There is room for classes that had to wait for it. */
+/* Locked.  Classes that had to wait for a worker can go on. */
 static void list_crowd(struct work_pool *pool)
 {
 	struct work_class *class;
@@ -510,7 +510,7 @@ static void join(struct work_pool *pool)
 	pool->idle = NULL;
 	mutex_unlock(&pool->lock);
 	for (; w; w = next) {
-		next = w->next_idle;	/* w may sleep again, if woken */
+		next = w->next_idle;	/* w can sleep again, once woken */
 		wake(w);
 	}
 	pthread_join(pool->keeper, NULL);

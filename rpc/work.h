@@ -35,7 +35,7 @@ uint64_t work_client(const struct sockaddr *peer);
  * they had nothing to do for long.  @nworkers: the most of the common class.  0
  * or -errno. */
 int work_pool_create(unsigned nworkers, struct work_pool **out);
-/* Runs the submitted items, then ends the threads.  Only running items may
+/* Runs the submitted items, then ends the threads.  Only running items can
  * submit more.  All classes but the pool's own must be gone or out of use. */
 void work_pool_destroy(struct work_pool *pool);
 

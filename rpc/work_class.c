@@ -43,8 +43,8 @@ void work_class_destroy(struct work_class *class)
 {
 	struct work_pool *pool = class->pool;
 
-	/* The last call was answered, but its worker may not have counted that
-	 * yet. */
+	/* The last call was answered, but perhaps its worker has not counted
+	 * that yet. */
 	mutex_lock(&pool->lock);
 	assert(!class->waiting);
 	while (class->running)

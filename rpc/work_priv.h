@@ -23,7 +23,7 @@ struct network {
 	unsigned	  used;		/* turns */
 	unsigned	  running;	/* items */
 	bool		  listed;	/* in class->networks */
-	struct cds_list_head turns;	/* clients that may run something */
+	struct cds_list_head turns;	/* clients that can run something */
 	struct cds_list_head link;
 };
 
@@ -62,7 +62,7 @@ struct work_class {
 	unsigned	  max_client;	/* of these, for one client */
 	unsigned	  max_network;	/* and for one network */
 	/* Guarded by pool->lock from here on. */
-	struct cds_list_head networks;	/* those that may run something */
+	struct cds_list_head networks;	/* networks that can */
 	unsigned	  waiting;
 	unsigned	  running;
 	bool		  listed;	/* in pool->ready */
@@ -76,7 +76,7 @@ struct work_pool {
 	pthread_mutex_t	  lock;		/* innermost, except locks that the
 					 * caller of work_pool_take_hung()
 					 * takes */
-	struct cds_list_head ready;	/* classes that may run something */
+	struct cds_list_head ready;	/* classes that can run something */
 	struct cds_list_head classes;	/* all of them */
 	struct worker	 *idle;
 	bool		  waking;	/* a worker is on its way: woken,
@@ -92,8 +92,8 @@ struct work_pool {
 	unsigned	  nworkers;
 	unsigned	  started;	/* so far: their names */
 
-	/* True if there is a class in ready.  Written with the lock held; a
-	 * spinning worker reads it without, as a hint. */
+	/* True if ready has a class.  Written with the lock held; a spinning
+	 * worker reads it without, as a hint. */
 	atomic_bool	  hint;
 
 	unsigned	  max_spin;
@@ -102,9 +102,9 @@ struct work_pool {
 };
 
 /*
- * Locked.  True if the class may run one more item.  One is always possible; of
- * pool->most a class may have twice what it leaves free, so that however many
- * classes hang, others have some.
+ * Locked.  True if the class can run one more item.  One is always possible; of
+ * pool->most a class can have twice the number that it leaves free, so that
+ * however many classes hang, others have some.
  */
 static inline bool may_run_more(const struct work_class *class)
 {

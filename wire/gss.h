@@ -34,8 +34,8 @@ struct gss_cred {
 	struct xdr_view	handle;
 };
 
-/* False: it is too short, or there are bytes behind it; then @c->version is
- * valid if there was one, and the rest is 0. */
+/* False: it is too short, or has extra bytes at its end; then @c->version is
+ * valid if it was read, and the rest is 0. */
 bool gss_cred_get(const struct xdr_view *body, struct gss_cred *c);
 void gss_cred_put(struct xdr_out *x, const struct gss_cred *c);
 

@@ -24,8 +24,8 @@ enum rpc_auth_flavor {
 	RPC_AUTH_NONE = 0,
 	RPC_AUTH_SYS = 1,
 	RPC_AUTH_KRB5 = 390003,		/* the caller is proven */
-	RPC_AUTH_KRB5I = 390004,	/* ... and what it sent */
-	RPC_AUTH_KRB5P = 390005,	/* ... and nobody else can read it */
+	RPC_AUTH_KRB5I = 390004,	/* ... and the data that it sent */
+	RPC_AUTH_KRB5P = 390005,	/* ... and no third party can read it */
 	RPC_AUTH_UNKNOWN = 0xffffffff,	/* not on the wire: grants nothing */
 };
 
@@ -53,7 +53,7 @@ enum rpc_accept_stat {
 
 /* A credential of AUTH_SYS (RFC 5531 appendix A). */
 struct rpc_auth_sys {
-	const char	*machine;	/* the host's name; no more than
+	const char	*machine;	/* the host's name; at most
 					 * RPC_MAX_MACHINE bytes are sent */
 	uint32_t	 uid, gid;
 	uint32_t	 ngids;		/* <= RPC_MAX_GIDS */
@@ -69,7 +69,7 @@ struct rpc_opaque_auth {
 /*
  * The fields of an AUTH_SYS credential but its machine's name; @gids has room
  * for RPC_MAX_GIDS.  Bytes after the last group are ignored, as other servers
- * do.  False: malformed, and *@ngids is no more than RPC_MAX_GIDS.
+ * do.  False: malformed, and *@ngids is at most RPC_MAX_GIDS.
  */
 bool rpc_auth_sys_get(const struct xdr_view *body, uint32_t *uid, uint32_t *gid,
 		      uint32_t *ngids, uint32_t *gids);

@@ -4,8 +4,8 @@
  * in the RFC, and the arguments and results of its procedures, both ways.
  * Pure; any thread.
  *
- * In memory, attributes and what files are made of are those of a backend, so
- * that a server copies none of them.
+ * In memory, attributes and the arguments of new files are structs of the
+ * backends' interface, so a server copies none of them.
  */
 #pragma once
 
@@ -160,7 +160,7 @@ struct nfs3_access_args {
 struct nfs3_read_args {
 	struct xdr_view	 fh;
 	uint64_t	 offset;
-	uint32_t	 count;		/* cut to what there is to be read */
+	uint32_t	 count;		/* cut to the bytes that can be read */
 };
 
 struct nfs3_write_args {
@@ -382,8 +382,8 @@ bool nfs3_get_readdir(struct xdr_in *x, void *args);
 bool nfs3_get_readdirplus(struct xdr_in *x, void *args);
 bool nfs3_get_commit(struct xdr_in *x, void *args);
 
-/* The arguments of @proc, of its struct above; those of WRITE up to the length
- * of the data. */
+/* The arguments of @proc, of its struct above; for WRITE up to the length of
+ * the data. */
 void nfs3_put_args(struct xdr_out *x, enum nfs3_procnum proc,
 		   const void *args);
 

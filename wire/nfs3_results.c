@@ -226,7 +226,7 @@ XDR_BOTH void readdir_res(struct xdr_both b, struct nfs3_readdir_res *r)
 
 XDR_BOTH void fsstat_res(struct xdr_both b, struct nfs3_fsstat_res *r)
 {
-	uint32_t invarsec = 0;			/* it may change any time */
+	uint32_t invarsec = 0;			/* it can change any time */
 
 	if (!of_file(b, &r->status, &r->attr))
 		return;

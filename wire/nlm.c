@@ -4,7 +4,7 @@
 
 #include "lib/util.h"
 
-/* LM_MAXSTRLEN: a longer name than we keep is an error of its own. */
+/* LM_MAXSTRLEN: a name longer than we keep gets a different error. */
 #define STRING_MAX	1024u
 
 static void get_cookie(struct xdr_in *x, struct nlm_args *a)
@@ -147,7 +147,8 @@ void nlm_put_res4(struct xdr_out *x, const void *res)
 	put_status(x, res, true);
 }
 
-/* A range that 32 bits can't say begins at their end, or goes to the file's. */
+/* A range that 32 bits can't express begins at their end, or goes to the
+ * file's. */
 static void put_range(struct xdr_out *x, uint64_t off, uint64_t len, bool wide)
 {
 	if (wide) {

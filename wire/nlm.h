@@ -102,7 +102,7 @@ struct nlm_res {
 #define NLM_GET(name) \
 	bool nlm_get_##name##1(struct xdr_in *x, void *args); \
 	bool nlm_get_##name##4(struct xdr_in *x, void *args)
-NLM_GET(test);				/* GRANTED, too */
+NLM_GET(test);				/* and GRANTED */
 NLM_GET(lock);
 NLM_GET(cancel);
 NLM_GET(unlock);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* nsm - what the status monitor's protocol has (XNFS), in both directions.
- * Pure. */
+/* nsm - the status monitor's protocol (XNFS), in both directions.  Pure. */
 #pragma once
 
 #include "lib/xdr.h"
@@ -39,8 +38,8 @@ struct sm_stat_res {
 void sm_put_stat_res(struct xdr_out *x, const void *res);
 void sm_put_state(struct xdr_out *x, const void *res);
 
-/* Our calls: the arguments of SM_MON, without @priv those of SM_UNMON; those of
- * SM_NOTIFY; and those of a call-back. */
+/* Our calls: the arguments of SM_MON (of SM_UNMON without @priv), of SM_NOTIFY,
+ * and of a call-back. */
 struct sm_call {
 	const char	*name;
 	const char	*my_name;

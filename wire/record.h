@@ -41,7 +41,7 @@ enum record_event {
 struct record_span {
 	const uint8_t	*data;
 	uint32_t	 len;
-	bool		 end;	/* the record ends with them; len may be 0 */
+	bool		 end;	/* the record ends with them; len can be 0 */
 };
 
 void record_in_init(struct record_in *r, uint32_t max);

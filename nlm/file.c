@@ -2,12 +2,12 @@
 /*
  * file - one file's locks: its turn, the backend, and waiters.
  *
- * The locks of a file are changed by one thread at a time, that which has the
- * file's turn.  It asks the backend without nlm->lock, which may take long, and
- * changes the table under that lock: so whoever has either of them sees the
- * file's locks stand still.
+ * One thread at a time changes the locks of a file: the thread that has the
+ * file's turn.  It asks the backend without nlm->lock, since that can take
+ * long, and changes the table under that lock: so a thread that has either of
+ * them sees the file's locks stand still.
  *
- * Threads that may not wait for a turn mark a thing: a hold is dropped, a
+ * Threads that must not wait for a turn mark a thing: a hold is dropped, a
  * waiter's client has answered.  The next turn acts on the mark; a job on one
  * of the export's workers is such a turn.
  */
@@ -40,7 +40,7 @@ struct nlm_file *nlm_file_get(struct nlm *nlm, struct export_tree *exp,
 			f->exp = exp;
 			f->departures = atomic_load(&exp->departures);
 			ref_get(&exp->ref);
-			/* The thread sleeps until there is a file or host. */
+			/* The thread sleeps until the first file or host. */
 			if (nlm->table.files == 1 && nlm->table.hosts == 0)
 				pthread_cond_signal(&nlm->wake);
 		}
@@ -57,7 +57,7 @@ void nlm_file_put(struct nlm *nlm, struct nlm_file *f)
 	struct export_tree *exp = NULL;
 
 	mutex_lock(&nlm->lock);
-	/* Nobody has the turn now, nor can get it. */
+	/* No thread has the turn, or can get it. */
 	if (--f->refs == 0 && cds_list_empty(&f->holds) &&
 	    cds_list_empty(&f->waits)) {
 		node = f->node;
@@ -121,7 +121,7 @@ int nlm_hold_clear(struct nlm *nlm, struct nlm_hold *h,
 	return err;
 }
 
-/* Unlocks the bytes from @start to the one before @next, if there are any. */
+/* Unlocks the bytes from @start to the one before @next, if any. */
 static void clear_gap(struct nlm *nlm, struct nlm_hold *h, uint64_t start,
 		      uint64_t next)
 {
@@ -130,7 +130,7 @@ static void clear_gap(struct nlm *nlm, struct nlm_hold *h, uint64_t start,
 			       .start = start, .end = next - 1 });
 }
 
-/* Gives the owner what it had before, which is never in anybody's way. */
+/* Gives the owner its earlier locks back, which never conflict with others. */
 static void put_back(struct nlm *nlm, struct nlm_hold *h,
 		     const struct nlm_wait *w)
 {
@@ -150,7 +150,7 @@ static int undo_late(struct nlm *nlm, struct nlm_hold *h,
 {
 	struct nlm_wait w = { .at = *at, .state = state };
 
-	/* Without memory the owner has nothing of it any more. */
+	/* Without memory the owner loses the whole range. */
 	mutex_lock(&nlm->lock);
 	nlm_wait_note(&w, h);
 	mutex_unlock(&nlm->lock);
@@ -249,7 +249,7 @@ static void drop_others(struct nlm *nlm, struct nlm_hold *h, uint32_t kept)
 	}
 }
 
-/* Takes the hold's locks away, but for those in the state @kept, which is the
+/* Takes the hold's locks away, except locks in the state @kept, which is the
  * host's now; 0: all of them. */
 static void drop_hold(struct nlm *nlm, struct nlm_hold *h, uint32_t kept)
 {
@@ -284,7 +284,8 @@ void nlm_wait_undo(struct nlm *nlm, struct nlm_wait *w)
 
 	mutex_lock(&nlm->lock);
 	h = w->granted || w->cut ? nlm_hold_find(w->file, w->owner) : NULL;
-	/* Others may have what the owner has unlocked since then. */
+	/* Another owner can have locked bytes that this one has unlocked
+	 * since. */
 	if (h && !nlm_wait_trim(w, h))
 		w->nbefore = 0;
 	mutex_unlock(&nlm->lock);
@@ -298,8 +299,8 @@ void nlm_wait_undo(struct nlm *nlm, struct nlm_wait *w)
 
 /*
  * Under nlm->lock.  True while the client's answer for bytes of @w is awaited:
- * what it has if it refuses some of them is known for one grant alone.  What is
- * left of a grant that was cut becomes the owner's.
+ * we know which bytes it has after a refusal only if one grant at a time is
+ * open.  The rest of a grant that was cut becomes the owner's.
  */
 static bool is_behind_grant(struct nlm *nlm, const struct nlm_wait *w)
 {
@@ -341,7 +342,7 @@ static void grant(struct nlm *nlm, struct nlm_file *f, struct nlm_wait *w)
 		return;
 	}
 	if (w->dropped) {
-		/* Meanwhile; the mark of its hold ends what it got. */
+		/* Meanwhile; the mark of its hold ends its new lock. */
 		nlm_wait_put(w, &f->asleep);
 		mutex_unlock(&nlm->lock);
 		return;
@@ -355,7 +356,7 @@ static void grant(struct nlm *nlm, struct nlm_file *f, struct nlm_wait *w)
 	mutex_unlock(&nlm->lock);
 }
 
-/* Gives those that are ready their locks, in order, as far as nothing is in the
+/* Gives ready waiters their locks, in order, as far as nothing is in the
  * way. */
 static void grant_ready(struct nlm *nlm, struct nlm_file *f)
 {
@@ -471,8 +472,8 @@ static void act_on_marks(struct nlm *nlm, struct nlm_file *f)
 
 /*
  * Acts on marks.  An export that is taken out of the table ends its locks, also
- * if it is there again by now: the number of times is compared, since nobody
- * looks at each moment.
+ * if it is there again by now: compare the count of departures, since no turn
+ * sees every change.
  */
 static void tidy(struct nlm *nlm, struct nlm_file *f)
 {
@@ -486,7 +487,7 @@ static void tidy(struct nlm *nlm, struct nlm_file *f)
 	act_on_marks(nlm, f);
 	mutex_lock(&nlm->lock);
 	if (gone) {
-		/* All that was here has ended; what comes now is of the export
+		/* All that was here has ended; new locks belong to the export
 		 * as it is now. */
 		f->gone = false;
 		f->departures = departures;

@@ -4,15 +4,15 @@
  *
  * A granted waiter stays until its client has answered: the lock is held all
  * that time.  A client that refuses it, because its process went away
- * meanwhile, loses it.  One that says nothing is called again, less and less
- * often, and then no more: it may have heard of its lock, so that stays its
- * own until its host is known to have restarted.
+ * meanwhile, loses it.  A client that doesn't answer is called again, less and
+ * less often, and then not at all: perhaps it has heard of its lock, so it
+ * keeps that until its host is known to have restarted.
  *
- * A client refuses what nobody waits for; so does one that took the lock when
- * it was called for the first time, and whose answer was lost.  So only the
- * refusal of the first call-back that may have come says that the lock was not
- * taken.  Each call-back is sent once, and has a cookie of its own, by which
- * an answer is matched.
+ * A client refuses a lock that no process waits for; it also does so if it took
+ * the lock at the first call-back and its answer was lost.  So only a refusal
+ * of the first call-back that can have arrived says that the lock was not
+ * taken.  Each call-back is sent once, with its own cookie, which matches the
+ * answer.
  */
 #include "nlm/proc.h"
 
@@ -25,7 +25,7 @@
 #include "rpc/client.h"
 
 #define CALL_MS		10000u
-#define UDP_CALL_MS	3000u	/* a datagram may be lost */
+#define UDP_CALL_MS	3000u	/* a datagram can get lost */
 #define LONGEST_MS	30000u
 #define TRIES		10u
 #define HOST_CALLS	32u	/* at a time */
@@ -100,7 +100,7 @@ static void not_answered(struct nlm *nlm, struct nlm_wait *w, int err)
 	nlm_file_kick(nlm, w->file);
 }
 
-/* Says yes or no; a client that tells to come again, as its lock manager has
+/* Says yes or no; a client that answers "come again", as its lock manager has
  * just started, does not. */
 static bool is_answer(uint32_t status)
 {
@@ -256,7 +256,7 @@ static void res_is_sent(void *arg, int err, struct xdr_in *results)
 
 /* Many clients don't reply to these calls.  So they end when they were sent,
  * and one to a host that can't be found takes its place for a short time only:
- * a datagram may come from elsewhere than it says. */
+ * a datagram's source can be forged. */
 static void call_with_res(struct nlm *nlm, const struct rpc_client_to *to,
 			  const struct xdr_out *out)
 {
@@ -264,7 +264,7 @@ static void call_with_res(struct nlm *nlm, const struct rpc_client_to *to,
 	    rpc_client_call(nlm->config.client, to, out->start,
 			    xdr_out_len(out), res_is_sent, nlm) == 0)
 		return;
-	/* The client sends again what it gets no answer to. */
+	/* The client repeats a call that gets no answer. */
 	atomic_fetch_sub(&nlm->answering, 1);
 	stat_inc(nlm_unanswered);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* host - clients that restart, and exports that go: their locks go, too. */
+/* host - clients that restart, and exports that go: their locks end. */
 #include "nlm/proc.h"
 
 #include "lib/clock.h"
@@ -11,8 +11,8 @@ STAT(nlm_released, "locks of clients that gannetctl released");
 STAT(nlm_late_restarts, "restart notices that came again, or with an older "
      "state, and ended no locks by themselves");
 
-/* Under nlm->lock.  @state: of the host's monitor since its restart; what was
- * locked with that is kept.  0: nothing is. */
+/* Under nlm->lock.  @state: of the host's monitor since its restart; locks with
+ * this state are kept.  0: none are. */
 static void drop_owner(struct nlm *nlm, struct nlm_owner *o, uint32_t state)
 {
 	struct nlm_share *s;
@@ -43,7 +43,7 @@ static void drop_owners(struct nlm *nlm, struct nlm_host *h, uint32_t state)
 
 	h->restart_state = state;
 	h->restart_ns = clock_ns();
-	/* Whether an earlier notice was late is of no interest any more. */
+	/* It no longer matters whether an earlier notice was late. */
 	h->doubt = false;
 	/* The sweep keeps the host for the calls that came before: another
 	 * address can take its place among the ended ones of the table. */
@@ -98,9 +98,9 @@ static bool drop_host(struct nlm *nlm, struct nlm_host *h, uint32_t state)
 static bool hear_state(struct nlm *nlm, struct nlm_host *h, uint32_t state,
 		       uint64_t ns)
 {
-	/* A LOCK of before the notice says nothing about it. */
+	/* A LOCK from before the notice says nothing about it. */
 	bool settles = h->doubt && ns > h->doubt_ns;
-	/* There is a notice of it, too, which ends what is left. */
+	/* A notice of this state also comes, and ends the other locks. */
 	bool is_newest = nlm_is_newer(state, h->newest);
 	bool ends = settles && !is_newest && state != h->state;
 
@@ -208,8 +208,7 @@ int nlm_free_all(struct rpc_call *call)
 	return 0;
 }
 
-/* The machine's rpc.statd calls from a reserved port of loopback; nobody else
- * may. */
+/* Only the machine's rpc.statd may call: from a reserved port of loopback. */
 static bool is_statd(const struct rpc_call *call)
 {
 	return xprt_addr_port(&call->msg->xprt->peer) < IPPORT_RESERVED &&

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* list - tells the operator who holds and waits for what. */
+/* list - shows the operator who holds and who waits for which locks. */
 #include "nlm/proc.h"
 
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 struct lock_walk {
 	lock_view_fn *fn;
 	void	     *arg;
-	unsigned      left;	/* that may still be shown */
+	unsigned      left;	/* to be shown at most */
 	uint64_t      now;
 };
 
@@ -131,7 +131,7 @@ void nlm_walk(struct rpc_program *prog, unsigned max, lock_view_fn *fn,
 		.hosts = t->hosts, .monitored = t->monitored,
 		.grace_ms = grace - MIN(w.now, grace),
 	};
-	/* The waits are what an operator looks for. */
+	/* An operator looks for waits first. */
 	walk_files(t, &w, t->waits, show_waits);
 	walk_files(t, &w, t->ranges, show_holds);
 	walk_files(t, &w, t->shares, show_shares);

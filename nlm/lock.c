@@ -2,7 +2,7 @@
 /*
  * TEST, LOCK, CANCEL, UNLOCK, and GRANTED as a server sees it.
  *
- * A client sends again what was not answered, and blocked clients ask again by
+ * A client repeats calls that get no answer, and blocked clients ask again by
  * themselves.  So each of these is decided by owner and range: a LOCK that
  * waits stays one waiter, one that is held is granted again, an UNLOCK of
  * nothing succeeds.
@@ -198,7 +198,7 @@ static enum nlm_status wait_foreign(struct rpc_call *call, struct nlm_hold *h,
 }
 
 /* True: the host's locks were ended while the backend locked, and the next turn
- * ends this one, too. */
+ * also ends this one. */
 static bool ended_meanwhile(struct rpc_call *call, const struct nlm_hold *h)
 {
 	struct nlm *nlm = nlm_op(call)->nlm;
@@ -219,8 +219,8 @@ static int lock(struct rpc_call *call, const struct nlm_span *at,
 	struct nlm_hold *h = begin_lock(call, at, status);
 	int err;
 
-	/* Without an answer a reclaim comes again: it may be of another host
-	 * than the one whose locks were ended. */
+	/* Don't answer a reclaim, so that the client repeats it: it might be
+	 * from another host than the one whose locks were ended. */
 	if (!h)
 		return *status == NLM4_DENIED_GRACE_PERIOD ? -ETIMEDOUT : 0;
 	err = nlm_hold_set(nlm, h, at, a->state, a->reclaim ?
@@ -252,9 +252,9 @@ int nlm_lock(struct rpc_call *call)
 	/* The turn ends the locks that this finds to be of no process. */
 	nlm_hear_state(call);
 	nlm_turn_begin(op->nlm, op->file);
-	/* The grace period may have ended while the status monitor, the disk or
-	 * the turn was waited for: another client may have had the lock since
-	 * then. */
+	/* If the grace period has ended while the call waited for the status
+	 * monitor, the disk or the turn, another client can have had the lock
+	 * since then. */
 	err = nlm_check_grace(call);
 	if (err == 0) {
 		keep_node(op);
@@ -356,7 +356,7 @@ int nlm_unlock(struct rpc_call *call)
 	nlm_turn_begin(nlm, op->file);
 	mutex_lock(&nlm->lock);
 	o = nlm_owner_find(&nlm->table, &who);
-	/* All else of it, in other files, may end meanwhile. */
+	/* Its locks in other files can end meanwhile. */
 	if (o)
 		o->pins++;
 	mutex_unlock(&nlm->lock);
@@ -375,7 +375,7 @@ int nlm_unlock(struct rpc_call *call)
 
 /* ---- GRANTED */
 
-/* This is a server: it waits for no locks of others. */
+/* This is a server: it never waits for another server's locks. */
 int nlm_granted(struct rpc_call *call)
 {
 	const struct nlm_args *a = rpc_args(call);

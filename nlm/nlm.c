@@ -2,15 +2,15 @@
 /*
  * nlm - the program's procedures and versions, its thread, start and end.
  *
- * A client may send a call before the one before it has ended, and each may
- * wait for something else.  So the calls of an owner that change something run
- * one at a time, in the order in which they came (RPC_PROC_ORDERED); TEST
- * doesn't wait for them.
+ * A client can send a call before its last one has ended, and each can wait for
+ * something else.  So the calls of an owner that change something run one at a
+ * time, in the order in which they came (RPC_PROC_ORDERED); TEST doesn't wait
+ * for them.
  *
  * Replies of procedures that change something are remembered (RPC_PROC_CACHED).
  * Each would leave the same locks if it ran twice in a row; but a repeated LOCK
- * that runs after the UNLOCK behind it leaves a lock that nobody knows of, and
- * a late UNLOCK takes away a newer lock.  A copy of a call that comes over
+ * that runs after the UNLOCK behind it leaves a lock that no process knows of,
+ * and a late UNLOCK takes away a newer lock.  A copy of a call that comes over
  * another transport is another call: no client sends one.  The asynchronous
  * forms are not remembered: their client sends again because it has not heard
  * of the result, which a remembered reply would not tell it.
@@ -34,8 +34,8 @@
  * And an UNLOCK of bytes for which many wait tries all of these. */
 #define MAX_FILE_LOCKS	32768u
 #define MAX_FILE_WAITS	2048u
-/* A quarter of the calls that may be suspended: a disk that hangs with the
- * status monitor's list leaves the others to other programs. */
+/* A quarter of the suspended calls at most: if the disk with the status
+ * monitor's list hangs, other programs have the rest. */
 #define MAX_ASKING	256u
 /* As long as a busy rpc.statd has for its answer. */
 #define ASKING_MS	20000u
@@ -204,7 +204,7 @@ int nlm_create(const struct nlm_config *config, struct rpc_program **out)
 	set_default(&nlm->config.answer_ms, ANSWER_MS);
 	set_default(&nlm->config.call_back_ms, CALL_BACK_MS);
 	set_default(&nlm->config.idle_ms, IDLE_MS);
-	/* The answers to a server of before are about nothing here. */
+	/* Answers to the previous server must match no grant here. */
 	nlm->next_grant = hash_values(clock_ns()) & ~(NLM_CALL_BACKS - 1);
 	nlm->started = clock_ms();
 	nlm->grace_until = nlm->started + config->grace_s * 1000ull;

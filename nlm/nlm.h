@@ -5,7 +5,7 @@
  *
  * Locks are advisory ranges of owners: a client's address and name, its
  * process's number and handle.  They are kept in memory, and by backends that
- * have locks of their own (struct vfs_ops), so that local processes see them.
+ * have locks themselves (struct vfs_ops), so that local processes see them.
  * They end with the server: clients reclaim them in the grace period after its
  * start.
  */
@@ -28,8 +28,8 @@ struct rpc_client;
 /* The status monitor's part, that locks need.  Any thread; must not wait. */
 struct nlm_monitor {
 	struct nsm *nsm;
-	/* Calls @done when the host will be told of our restart, and we of its
-	 * own: with 0 or -errno, once, on any thread, perhaps at once. */
+	/* Calls @done when the host will be told of our restart, and we of the
+	 * host's: with 0 or -errno, once, on any thread, perhaps at once. */
 	void (*monitor)(struct nsm *nsm, const struct rpc_host *host,
 			void (*done)(void *arg, int err), void *arg);
 	/* Forgets the call of monitor() with @arg.  True: it is not called
@@ -63,9 +63,9 @@ struct nlm_config {
 	unsigned max_waits;
 	/* Of locks and waiters of one file; 0: 32768 and 2048. */
 	unsigned max_file_locks, max_file_waits;
-	/* The calls that may wait for the status monitor; 0: 256.  A quarter of
-	 * so many may be calls over UDP that keep their places, though others
-	 * need them, for asking_ms; 0: 20 s. */
+	/* The most calls that wait for the status monitor; 0: 256.  At most a
+	 * quarter of these are calls over UDP that keep their places, though
+	 * others need them, for asking_ms; 0: 20 s. */
 	unsigned max_asking;
 	uint32_t asking_ms;
 	/* Of results of lock messages on their way, and the time for each to
@@ -77,8 +77,8 @@ struct nlm_config {
 	uint32_t call_back_ms;
 	/* The time for the answer to each.  0: 10 s, and 3 s over UDP. */
 	uint32_t told_ms;
-	/* A host without locks is forgotten, and not monitored any more, after
-	 * so long; 0: 2 minutes. */
+	/* A host without locks is forgotten, and its monitoring ends, after so
+	 * long; 0: 2 minutes. */
 	uint32_t idle_ms;
 };
 
@@ -87,15 +87,15 @@ struct nlm_config {
 int  nlm_create(const struct nlm_config *config, struct rpc_program **out);
 /* struct program_row.ending.  Any thread; doesn't wait. */
 void nlm_ending(struct rpc_program *prog);
-/* Drops all locks and ends the thread.  No call runs any more; shares of
- * workers and the RPC client must still be there. */
+/* Drops all locks and ends the thread.  All calls have ended; shares of workers
+ * and the RPC client must still exist. */
 void nlm_stop(struct rpc_program *prog);
 /* After nlm_stop(). */
 void nlm_destroy(struct rpc_program *prog);
 /* The host @name at @addr has restarted, and its status monitor is in @state
- * now: its locks and waiters of before end, at whichever address of the server
- * it got them; 0: all do.  Its LOCKs on their way are to come again; so are,
- * without a name, which ends nothing else, those of all hosts at @addr.  Any
+ * now: its earlier locks and waiters end, at whichever address of the server it
+ * got them; 0: all end.  Its LOCKs on their way have to be repeated.  Without a
+ * name no lock ends, but LOCKs of all hosts at @addr have to be repeated.  Any
  * thread; doesn't wait. */
 void nlm_restarted(struct rpc_program *prog, const char *name,
 		   const struct sockaddr *addr, uint32_t state);

@@ -3,7 +3,8 @@
  * op - the steps that procedures begin with, and their ends.
  *
  * A call begins on its poller, which finds the export; all the rest is on a
- * worker of that export: backends may wait, and so may a file's turn.
+ * worker of that export, since the backend and the file's turn can make it
+ * wait.
  */
 #include "nlm/proc.h"
 
@@ -81,8 +82,8 @@ int nlm_find_export(struct rpc_call *call)
 	return call->may_wait ? rpc_call_move(call, NULL) : 0;
 }
 
-/* The end of @n grace periods in an export, or where there is none.  Nobody
- * could reclaim in one before it was there. */
+/* The end of @n grace periods in @exp, or in no export.  They begin when the
+ * export appears: no client could reclaim in it before. */
 static uint64_t end_of_graces(const struct nlm *nlm,
 			      const struct export_tree *exp, unsigned n)
 {
@@ -113,7 +114,7 @@ static bool put_off(struct nlm *nlm, const struct export_tree *exp)
 	if (now >= end)
 		return false;
 	stat_inc(nlm_reclaim_late);
-	/* A grace period that is over does not begin again: other clients may
+	/* A grace period that is over does not begin again: other clients can
 	 * have taken locks since. */
 	while (old > now && old < until &&
 	       !atomic_compare_exchange_weak(&nlm->grace_until, &old, until))
@@ -163,7 +164,7 @@ int nlm_keep_host(struct rpc_call *call)
 	op->host = nlm_host_get(&nlm->table, &who);
 	if (op->host) {
 		op->host->locking++;
-		/* The thread sleeps until there is a file or host. */
+		/* The thread sleeps until the first file or host. */
 		if (nlm->table.hosts == 1 && nlm->table.files == 0)
 			pthread_cond_signal(&nlm->wake);
 	}
@@ -228,11 +229,10 @@ static bool begin_asking(struct nlm *nlm)
 /*
  * Before the status monitor has the call: it can answer at once.
  *
- * A datagram that is given up comes again, and waits from the start: so a
+ * A datagram that is given up is sent again, and waits from the start: so a
  * monitor that is slow would never answer it in time.  But the source of a
- * datagram can be forged, so only a quarter of the calls at the monitor may be
- * datagrams that keep their places though others need them: those that came
- * first, however many come behind them.
+ * datagram can be forged.  So only datagrams that came first, up to a quarter
+ * of the calls at the monitor, keep their places when others need them.
  */
 static void list_asking(struct rpc_call *call)
 {
@@ -282,8 +282,8 @@ static void monitor_done(void *arg, int err)
 	rpc_call_resume(call);
 }
 
-/* Those that the status monitor does not answer at this moment: a call of the
- * list lives as long as the lock is held. */
+/* Ends the calls that the status monitor isn't answering right now: a call on
+ * the list lives as long as the lock is held. */
 static void end_asks(struct nlm *nlm)
 {
 	const struct nlm_monitor *m = &nlm->config.monitor;
@@ -301,8 +301,8 @@ static void end_asks(struct nlm *nlm)
 
 /*
  * A call-back, or an rpc.statd that hangs, can take longer than a server has
- * for its end.  Its locks end with it, so the calls about their bytes come
- * again, to the next server: LOCK and UNLOCK, of clients that are there; after
+ * for its end.  Its locks end with it, so clients repeat the calls about their
+ * bytes, to the next server: LOCK and UNLOCK, of clients that are there; after
  * a CANCEL nothing is left.
  */
 void nlm_ending(struct rpc_program *prog)
@@ -363,7 +363,7 @@ int nlm_monitor_host(struct rpc_call *call)
 /* ---- the file */
 
 /* As knfsd: a lock of either kind needs permission to read, or ownership; the
- * latter only where modes decide who may open a file.  With no_auth_nlm the
+ * latter only where modes decide who can open a file.  With no_auth_nlm the
  * call's credential does not matter.  A reclaim for which the known ids do is
  * not put off until the grace period is over. */
 static int check_access(struct nlm_op *op, const struct nlm_args *a)
@@ -423,7 +423,7 @@ int nlm_find_held(struct rpc_call *call)
 	struct nlm_op *op = nlm_op(call);
 
 	op->file = nlm_file_get(op->nlm, op->exp, &op->handle, NULL);
-	/* Nobody has a lock there: there is nothing to do. */
+	/* The file has no locks: done. */
 	return op->file ? 0 : RPC_DONE;
 }
 

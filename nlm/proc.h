@@ -38,8 +38,8 @@ struct nlm {
 						 * to call-backs */
 	struct cds_list_head	 asks;		/* calls that wait for the
 						 * status monitor */
-	unsigned		 kept;		/* those that keep their places
-						 * of UDP */
+	unsigned		 kept;		/* datagrams that keep their
+						 * places */
 	bool			 ending;	/* none is waited for */
 };
 
@@ -89,8 +89,8 @@ uint64_t nlm_order(struct rpc_call *call);
 struct work_class *nlm_leave(struct rpc_call *call);
 /* Finds the export that the handle names, and the caller there. */
 int nlm_find_export(struct rpc_call *call);
-/* Refuses what is no reclaim in the grace period (-ETIMEDOUT), and a reclaim
- * after it (-ETIME). */
+/* Refuses a new lock in the grace period (-ETIMEDOUT), and a reclaim after it
+ * (-ETIME). */
 int nlm_check_grace(struct rpc_call *call);
 /* Keeps the host, and with it the time at which its locks were ended, until the
  * call ends. */
@@ -100,12 +100,12 @@ int nlm_monitor_host(struct rpc_call *call);
 /* Under nlm->lock.  True: the locks and shares of @host were ended after the
  * call had come, so it is to have no effect. */
 bool nlm_is_outlived(struct rpc_call *call, const struct nlm_host *host);
-/* The same, by what is known of @host alone: also what the call has locked
- * meanwhile has ended, or will with the file's next turn. */
+/* The same, by the state of @host alone: bytes that the call has locked
+ * meanwhile have ended as well, or will with the file's next turn. */
 bool nlm_was_ended(struct rpc_call *call, const struct nlm_host *host);
-/* Opens the file; the caller may lock it. */
+/* Opens the file; the caller has the right to lock it. */
 int nlm_find_file(struct rpc_call *call);
-/* Finds a file that has locks; if there is none, the call is done. */
+/* Finds a file that has locks; otherwise the call is done. */
 int nlm_find_held(struct rpc_call *call);
 int nlm_end(struct rpc_call *call, int err);
 /* ... of an asynchronous procedure: the answer is a call. */
@@ -120,7 +120,7 @@ int nlm_granted(struct rpc_call *call);
 
 /* file.c: a file's turn, and changes in it that need the backend. */
 /* The file of @exp with @h, counted, made with @fileid unless that is NULL.
- * NULL: there is none, or no memory. */
+ * NULL: no such file, or no memory. */
 struct nlm_file *nlm_file_get(struct nlm *nlm, struct export_tree *exp,
 			      const struct vfs_handle *h,
 			      const uint64_t *fileid);
@@ -143,7 +143,7 @@ struct nlm_hold *nlm_hold_make(struct nlm *nlm, struct nlm_file *f,
 /* The owner's claim to a lock that it is to get. */
 enum nlm_claim {
 	NLM_CLAIM_NEW,
-	NLM_CLAIM_AGAIN,	/* of the server of before */
+	NLM_CLAIM_AGAIN,	/* from the previous server */
 	NLM_CLAIM_BACK,		/* as before another lock, which it has */
 };
 
@@ -163,8 +163,8 @@ void nlm_wait_end(struct nlm *nlm, struct nlm_wait *w);
 void nlm_wait_undo(struct nlm *nlm, struct nlm_wait *w);
 
 /* wait.c: what the owner of waiters does.  In the file's turn. */
-/* Under nlm->lock: a granted or cut one waits again, and its owner keeps what
- * is left of the grant. */
+/* Under nlm->lock: a granted or cut one waits again, and its owner keeps the
+ * rest of the grant. */
 void nlm_wait_again(struct nlm_wait *w);
 /* The owner has got @at by LOCK. */
 void nlm_waits_locked(struct nlm *nlm, struct nlm_hold *h,
@@ -174,7 +174,7 @@ void nlm_waits_unlocked(struct nlm *nlm, struct nlm_file *f,
 			struct nlm_owner *o, const struct nlm_span *at);
 /* A step: waits while a call-back about the call's bytes is under way. */
 int nlm_await_answer(struct rpc_call *call);
-/* True: the server ends, and no call may wait any more. */
+/* True: the server ends, so no call must wait. */
 bool nlm_is_ending(struct nlm *nlm);
 /* The server ends: calls that wait for answers to call-backs go on, and from
  * now on nlm_is_ending() is true. */
@@ -206,6 +206,6 @@ void nlm_hear_state(struct rpc_call *call);
 /* Both under nlm->lock. */
 /* Forgets hosts that have had nothing for a while. */
 void nlm_hosts_sweep(struct nlm *nlm, uint64_t now);
-/* Gives a turn to files whose export is gone, and those of which a waiter waits
- * for others than our clients. */
+/* Gives a turn to files whose export is gone, and to files with a waiter that
+ * waits for others than our clients. */
 void nlm_files_sweep(struct nlm *nlm);

@@ -6,7 +6,7 @@
 
 #include "lib/util.h"
 
-/* NULL: there is none. */
+/* NULL: no queue. */
 static struct nlm_queue *queue_find(const struct nlm_file *f,
 				    const struct nlm_owner *o)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* ranges - the bytes that an owner has locked, conflicts, deadlocks.  Pure, but
- * for the time at which each lock began. */
+/* ranges - the bytes that an owner has locked, conflicts, deadlocks.  Pure,
+ * except for the time at which each lock began. */
 #include "nlm/table.h"
 
 #include <assert.h>
@@ -216,7 +216,7 @@ static void take(struct nlm_table *t, struct nlm_hold *h, struct nlm_range *r)
 	nlm_count(h->owner->host, NLM_RANGES, -1);
 }
 
-/* Takes what @h has of @at away. */
+/* Takes the bytes of @at away from @h. */
 static void cut_out(struct nlm_table *t, struct nlm_hold *h,
 		    const struct nlm_span *at, struct nlm_spare *s)
 {
@@ -394,7 +394,7 @@ bool nlm_wait_trim(struct nlm_wait *w, const struct nlm_hold *h)
 	return true;
 }
 
-/* Appends the bytes from @start to @end, if there are any, with @mode's. */
+/* Appends the bytes from @start to @end, if any, with @mode's. */
 static void put_part(struct nlm_span *list, unsigned *n, uint64_t start,
 		     uint64_t end, bool exclusive)
 {

@@ -4,7 +4,7 @@
  * Pure.
  *
  * A waiter sleeps while a client's lock is in its way.  A change that frees
- * bytes makes those waiters ready that sleep for some of them.  So a lock costs
+ * bytes makes the waiters ready that sleep for some of them.  So a lock costs
  * the same however many wait elsewhere in the file.  The file's turn then tries
  * the ready ones in the order in which they came, and each gets its lock or
  * sleeps again.

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * share - SHARE and UNSHARE: what an open file's owner does with it, and what
- * it denies to others.  Only owners of shares see them.  No status monitor
- * watches these hosts; they send FREE_ALL when they start.
+ * share - SHARE and UNSHARE: the access that an open file's owner has, and the
+ * access that it denies to others.  Only owners of shares see them.  No status
+ * monitor watches these hosts; they send FREE_ALL when they start.
  */
 #include "nlm/proc.h"
 
 #include <errno.h>
 
 /* The state that the host's monitor was in when the call came.  SHARE has none,
- * but an earlier LOCK can: then a late notice of it ends only shares of
- * before.  0: not known. */
+ * but an earlier LOCK can: then a late notice of it ends only earlier shares.
+ * 0: not known. */
 static uint32_t state_of(const struct rpc_call *call, const struct nlm_host *h)
 {
 	return h->unsure || rpc_call_started(call) < h->heard_ns ? 0 : h->state;

@@ -129,7 +129,7 @@ unsigned nlm_client_count(const struct nlm_table *t,
 	return g ? g->n[kind] : 0;
 }
 
-/* Counts what of @kind the address @addr has, all its names together. */
+/* Counts the things of @kind at the address @addr, all its names together. */
 static unsigned addr_count(const struct nlm_table *t,
 			   const struct in6_addr *addr, enum nlm_kind kind)
 {

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * table - locks, waiters and shares: who holds which bytes of which file.
- * Pure, but for the time at which each began.
+ * Pure, except for the time at which each began.
  *
  * A client is an address; a host is a name that a client gives itself, so
  * clients which are all called "localhost" are different hosts; and it belongs
  * to the address of the server that it calls, since a client numbers its
- * processes anew for each server that it knows.  An owner is a
- * process of a host; a hold is all that one owner has locked of one file.  A
- * hold's ranges are sorted, don't overlap, and adjacent ones of one kind and
- * state are joined.  Waiters of a file are in the order in which they came.
+ * processes separately for each server that it knows.  An owner is a process of
+ * a host; a hold is all that one owner has locked of one file.  A hold's ranges
+ * are sorted, don't overlap, and adjacent ones of one kind and state are
+ * joined.  Waiters of a file are in the order in which they came.
  *
  * Ownership: hosts, owners, files and holds belong to the table and go with the
  * last thing that is in them.  A file that is counted (refs), and a host, stay.
@@ -37,8 +37,7 @@
 struct nlm_origin {
 	uint64_t since_ms;	/* of the oldest bytes */
 	/* The newest state of the host's status monitor that one of them was
-	 * in, and the newest one before that; 0: they don't say, or there is
-	 * none. */
+	 * in, and the newest one before that; 0: unknown, or none. */
 	uint32_t state, older;
 };
 
@@ -129,7 +128,7 @@ struct nlm_file {
 	struct cds_list_head	 shares;
 	struct nlm_node		*ranges;	/* of all holds */
 	struct nlm_node		*by_owner;	/* the holds */
-	struct nlm_node		*queues;	/* by owner, too */
+	struct nlm_node		*queues;	/* also by owner */
 	/* A waiter that is neither granted nor cut is in one of these: */
 	struct nlm_node		*asleep;	/* behind a client's lock;
 						 * by its bytes */
@@ -146,15 +145,15 @@ struct nlm_file {
 	 * file's locks, also while the backend works. */
 	pthread_mutex_t		 turn;
 	struct export_tree	*exp;	/* counted while the file is listed */
-	struct vfs_node		*node;	/* counted while there are holds or
+	struct vfs_node		*node;	/* counted while the file has holds or
 					 * waits; NULL: none */
 	struct work_item	 job;
 	bool			 queued;	/* the job is */
 	bool			 due;	/* ... and another one after it */
 	bool			 gone;	/* the export is: the next turn ends all
 					 * that is here */
-	unsigned		 departures;	/* of the export, that ended
-						 * what was here */
+	unsigned		 departures;	/* of the export, that ended the
+						 * locks here */
 	bool			 again;	/* the next turn tries foreign ones */
 	struct nlm		*nlm;
 };
@@ -171,9 +170,10 @@ struct nlm_hold {
 	struct nlm_node		 by_owner;	/* in file->by_owner */
 	struct vfs_locker	 locker;	/* the backend's */
 	bool			 counted;	/* in the host's held */
-	bool			 dropped;	/* the host has lost what is
-						 * not locked */
-	uint32_t		 kept;	/* ... in this state; 0: all */
+	bool			 dropped;	/* the host has lost all locks
+						 * except */
+	uint32_t		 kept;	/* ... locks in this state; 0: none
+					 * kept */
 };
 
 /* The waiters of an owner in a file: lives as long as they do. */
@@ -189,7 +189,8 @@ struct nlm_queue {
 /* The answer of a client to GRANTED. */
 enum nlm_wait_answer { NLM_WAIT_NONE, NLM_WAIT_TAKEN, NLM_WAIT_REFUSED };
 
-/* A LOCK that waits; then, while its client is told, one that is granted. */
+/* A LOCK that waits; then, during the call-back to its client, a granted
+ * one. */
 struct nlm_wait {
 	struct nlm_file		*file;
 	struct nlm_owner	*owner;
@@ -211,8 +212,8 @@ struct nlm_wait {
 	bool			 cut;	/* it was granted, and its owner has
 					 * given back a part since: it is
 					 * neither told nor granted */
-	bool			 kept;	/* it was cut, and waits again; what was
-					 * left of the grant is the owner's */
+	bool			 kept;	/* it was cut, and waits again; the rest
+					 * of the grant is the owner's */
 	/* While granted or cut: the parts of the span that the owner held also
 	 * without the grant. */
 	struct nlm_span		*before;
@@ -230,8 +231,8 @@ struct nlm_wait {
 					 * call-back is that + its number */
 	uint64_t		 next_ms;	/* when to call back again */
 	unsigned		 tries;	/* call-backs that are over */
-	unsigned		 first;	/* number of the first one that may
-					 * have come */
+	unsigned		 first;	/* number of the first one that can have
+					 * come */
 	bool			 told;	/* that one is over */
 	bool			 calling;	/* it is being called back */
 	bool			 async;	/* by GRANTED_MSG */
@@ -252,14 +253,14 @@ struct nlm_share {
 	uint64_t		 since_ms;
 	uint32_t		 state;	/* of the host's monitor, by an earlier
 					 * LOCK; 0: not known */
-	uint32_t		 mode;	/* denied to others */
+	uint32_t		 mode;	/* denied to other owners */
 	uint32_t		 access;
 	bool			 dropped;
 };
 
 /* The most of each kind, in all, of one client and of one file.  Hosts of IPv6
- * choose their addresses, so those of one network (/64) have three quarters of
- * all. */
+ * choose their addresses, so all hosts of one network (/64) have three quarters
+ * of all. */
 struct nlm_limits {
 	unsigned hosts, client_hosts;
 	unsigned ranges, client_ranges;
@@ -271,16 +272,16 @@ struct nlm_limits {
 #define NLM_BUCKETS	1024u
 
 /*
- * When locks of a host, or of all hosts of an address, were ended.  Calls of
- * before can be under way, also of hosts that are not in the table.  Another
- * host can take the place: then calls of both that came earlier have to come
- * again.  Anybody can send notices, with any name, so there are many places.
+ * When locks of a host, or of all hosts of an address, were ended.  Earlier
+ * calls can be under way, also of hosts that are not in the table.  Another
+ * host can take the place: then earlier calls of both have to be repeated.  Any
+ * host can send notices, with any name, so the table has many places.
  */
 struct nlm_ended {
 	uint64_t	 ns;
 	uint32_t	 tag;		/* of the name and address */
-	uint32_t	 state;		/* its monitor's since then; 0: what
-					 * was locked in any ended */
+	uint32_t	 state;		/* its monitor's since then; 0: locks of
+					 * all states ended */
 };
 
 #define NLM_ENDS	65536u
@@ -315,8 +316,8 @@ void nlm_table_init(struct nlm_table *t, const struct nlm_limits *limits);
 struct nlm_host *nlm_host_find(const struct nlm_table *t,
 			       const struct nlm_who *who);
 /* The host after @h, or with NULL the first, that has the address of @who and
- * its name, unless that is NULL, whichever address of ours it calls.  NULL:
- * there is none. */
+ * its name, unless that is NULL, whichever address of ours it calls.  NULL: no
+ * other one. */
 struct nlm_host *nlm_host_next(const struct nlm_table *t,
 			       const struct nlm_who *who,
 			       const struct nlm_host *h);
@@ -324,12 +325,12 @@ struct nlm_host *nlm_host_next(const struct nlm_table *t,
 struct nlm_host *nlm_host_get(struct nlm_table *t, const struct nlm_who *who);
 /* @h has so many more of @kind, or fewer. */
 void nlm_count(struct nlm_host *h, enum nlm_kind kind, int n);
-/* True if the client at @addr may have @n more of @kind: by the limit that all
+/* True if the client at @addr can have @n more of @kind: by the limit that all
  * names of its address share, by that of its network, and by that of all. */
 bool nlm_has_room(const struct nlm_table *t, const struct in6_addr *addr,
 		  enum nlm_kind kind, unsigned n);
-/* Counts what of @kind the client at @addr has: all names of its address, or of
- * its network of IPv6. */
+/* Counts the things of @kind of the client at @addr: of all names of its
+ * address, or of its network of IPv6. */
 unsigned nlm_client_count(const struct nlm_table *t,
 			  const struct in6_addr *addr, enum nlm_kind kind);
 /* The ranges of the address @addr, all its names together. */
@@ -339,12 +340,12 @@ void nlm_hold_note(struct nlm_hold *h);
 /* The status monitor watches it from now on. */
 void nlm_host_monitored(struct nlm_table *t, struct nlm_host *h);
 /* The locks of the host @who, which can be absent from the table, end now,
- * unless they were made in @state, which is not 0.  Without a name, those of
- * all hosts with the address. */
+ * unless they were made in @state, which is not 0.  Without a name, the locks
+ * of all hosts with the address. */
 void nlm_table_ended(struct nlm_table *t, const struct nlm_who *who,
 		     uint32_t state);
 /* True if a call of @h in @state that came at @ns came before locks were ended,
- * of which @h's may be some. */
+ * perhaps those of @h. */
 bool nlm_table_is_outlived(const struct nlm_table *t, const struct nlm_host *h,
 			   uint64_t ns, uint32_t state);
 /* The host has no owners. */
@@ -374,8 +375,8 @@ struct nlm_hold *nlm_hold_get(struct nlm_file *f, struct nlm_owner *o);
 /* Frees the hold, which has no ranges. */
 void nlm_hold_free(struct nlm_hold *h);
 
-/* The first range of another owner that is in the way of @at for @o, who may be
- * NULL: anybody. */
+/* The first range of another owner that is in the way of @at for @o; NULL: for
+ * anybody. */
 const struct nlm_range *nlm_conflict(const struct nlm_file *f,
 				     const struct nlm_owner *o,
 				     const struct nlm_span *at);
@@ -388,7 +389,8 @@ bool nlm_deadlock(struct nlm_table *t, const struct nlm_file *f,
 
 /*
  * Memory for the next change of a hold, taken before the backend is asked, so
- * that the change itself can't fail.  @limit: unless there are too many ranges.
+ * that the change itself can't fail.  @limit: unless that makes too many
+ * ranges.
  */
 struct nlm_spare {
 	struct nlm_range *range[2];
@@ -397,7 +399,7 @@ struct nlm_spare {
 bool nlm_spare_get(const struct nlm_table *t, const struct nlm_host *h,
 		   bool limit, struct nlm_spare *s);
 void nlm_spare_put(struct nlm_spare *s);
-/* True if @f may have so many more ranges. */
+/* True if @f can have so many more ranges. */
 bool nlm_file_has_room(const struct nlm_table *t, const struct nlm_file *f);
 /* False: to unlock @at makes two ranges of one, and the client, its file or all
  * together have twice their limit.  Below that, to unlock is never refused. */
@@ -421,7 +423,8 @@ void nlm_wait_free(struct nlm_table *t, struct nlm_wait *w);
 /* Copies the parts of w->at that @h's owner holds to w->before.  False: no
  * memory. */
 bool nlm_wait_note(struct nlm_wait *w, const struct nlm_hold *h);
-/* Cuts w->before to what @h's owner still holds of it.  False: no memory. */
+/* Cuts w->before to the bytes that @h's owner still holds.  False: no
+ * memory. */
 bool nlm_wait_trim(struct nlm_wait *w, const struct nlm_hold *h);
 /* True if its owner holds a byte of w->at. */
 bool nlm_wait_has_left(const struct nlm_wait *w);
@@ -448,8 +451,8 @@ struct nlm_wait *nlm_asleep_next(const struct nlm_file *f,
 				 const struct nlm_owner *o,
 				 const struct nlm_span *at,
 				 const struct nlm_wait *prev);
-/* The same of those with a grant that their client has not answered, or of
- * which a part was given back since. */
+/* The same of waiters with a grant that their client has not answered, or has
+ * given back in part since. */
 struct nlm_wait *nlm_grant_next(const struct nlm_file *f,
 				const struct nlm_owner *o,
 				const struct nlm_span *at,
@@ -470,12 +473,13 @@ void nlm_foreign_ready(struct nlm_file *f);
 /* A call-back of @w is due at w->next_ms: it is in the tree @due until
  * nlm_due_end(). */
 void nlm_due_put(struct nlm_wait *w, struct nlm_node **due);
-/* No call-back of @w is due any more; one of its host that was behind it is. */
+/* The call-back of @w is no longer due; one of its host that was behind it
+ * is. */
 void nlm_due_end(struct nlm_wait *w);
-/* The call-back of @w, which was due, waits for those of its host that are
- * under way. */
+/* The call-back of @w, which was due, waits for other call-backs to its
+ * host. */
 void nlm_due_behind(struct nlm_wait *w);
-/* One of the host's that was behind, if there is one, is due again. */
+/* One of the host's that was behind, if any, is due again. */
 void nlm_due_next(struct nlm_host *h, struct nlm_node **due);
 /* The first one whose call-back is due at @ms, or before; or NULL. */
 struct nlm_wait *nlm_due_first(struct nlm_node *due, uint64_t ms);

@@ -55,7 +55,7 @@ static void update_reach(struct nlm_node *n)
 	}
 }
 
-/* Parts @t into what comes before @n and after it. */
+/* Splits @t into the nodes before @n and the nodes after it. */
 static void part(struct nlm_node *t, const struct nlm_node *n,
 		 struct nlm_node **before, struct nlm_node **after)
 {

@@ -2,7 +2,7 @@
 /*
  * tree - ranges of bytes, found by the bytes that they overlap.
  *
- * Waiters are found by their bytes, too; holds by their owner and waiters by
+ * Waiters are also found by their bytes; holds by their owner and waiters by
  * their number, as if these were bytes.
  *
  * A treap: sorted by start and end, a heap by random numbers, so that its

@@ -1,25 +1,26 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * wait - what becomes of a waiter when its owner does something else.
+ * wait - a waiter when its owner does something else.
  *
  * A waiter whose lock was granted stays until its client has answered the
- * call-back.  Until then nobody knows what the client believes: the call-back
- * may be under way, or have come and its answer be lost.  So
+ * call-back.  Until then we don't know the client's view: the call-back might
+ * be under way, or have arrived but its answer got lost.  So
  *
  * - a call of the owner about bytes of such a grant waits while a call-back is
- *   under way: the client may take the lock, and forget it, at that moment, and
- *   would take a late call-back for the grant of its next wait;
+ *   under way: the client might take the lock, and forget it, at that moment,
+ *   and would take a late call-back for the grant of its next wait;
  * - a LOCK that covers such a grant, or a part of it, is held by itself: it
  *   stays when the grant is refused or cancelled;
  * - an UNLOCK of all its bytes ends a waiter, granted or not: it implies a
  *   CANCEL;
- * - what takes away a part of the grant, UNLOCK or a LOCK that shares, cuts it.
- *   The client is called back no more: it would take all of it.  What is left
- *   stays the owner's, who may have it, unless a CANCEL says otherwise;
+ * - an UNLOCK of a part of the grant, or a LOCK that shares it, cuts it.  The
+ *   client is not called back again: it would take all of it.  The rest stays
+ *   the owner's, since the client might have it, unless a CANCEL says
+ *   otherwise;
  * - a LOCK that waits for just these bytes makes a waiter of a grant that was
- *   cut.  It is granted anew, and the client called back with another cookie,
+ *   cut.  It is granted again, and the client called back with another cookie,
  *   when nothing is in the way.  A CANCEL is denied then, so that an UNLOCK
- *   gives back what was left, too.
+ *   also gives back the rest of the grant.
  */
 #include "nlm/proc.h"
 
@@ -82,7 +83,7 @@ void nlm_waits_locked(struct nlm *nlm, struct nlm_hold *h,
 	mutex_unlock(&nlm->lock);
 }
 
-/* Under nlm->lock: ends those that asked for bytes of @at alone. */
+/* Under nlm->lock: ends waiters that asked only for bytes of @at. */
 static void end_asleep(struct nlm *nlm, struct nlm_file *f,
 		       struct nlm_owner *o, const struct nlm_span *at)
 {
@@ -115,7 +116,7 @@ void nlm_waits_unlocked(struct nlm *nlm, struct nlm_file *f,
 /* ---- the answer to a call-back is waited for */
 
 /* Under nlm->lock: the grant of which a call-back, about bytes of @at, is under
- * way; 0: there is none. */
+ * way; 0: no such grant. */
 static uint64_t awaited_grant(struct rpc_call *call, const struct nlm_span *at)
 {
 	const struct nlm_who who = nlm_who_of(call);
@@ -135,7 +136,7 @@ static bool cancel_await(struct rpc_call *call)
 	bool waits;
 
 	/* UNLOCK and CANCEL take effect though their connection has ended: the
-	 * client may not live to send them again.  A call-back ends in
+	 * client might not live to send them again.  A call-back ends in
 	 * seconds. */
 	if (!call->msg->xprt->datagram &&
 	    call->proc->flags & RPC_PROC_GIVES_BACK)
@@ -197,7 +198,7 @@ int nlm_await_answer(struct rpc_call *call)
 			      nlm_await_answer))
 		return -ETIMEDOUT;
 	stat_inc(nlm_awaits);
-	/* It may be over by the time that this returns. */
+	/* The call can be over by the time that this returns. */
 	if (!list_await(call, &at))
 		rpc_call_resume(call);
 	return RPC_PENDING;

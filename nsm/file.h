@@ -4,8 +4,8 @@
 
 #include <stddef.h>
 
-/* The text of the file, malloced; "" if there is none.  0 or -errno. */
+/* The text of the file, malloced; "" without a file.  0 or -errno. */
 int nsm_file_read(const char *dir, char **out);
-/* Durable when it returns 0: the file has these bytes, or with an error those
- * that it had before. */
+/* Durable when it returns 0: the file has these bytes, or after an error its
+ * old ones. */
 int nsm_file_replace(const char *dir, const char *text, size_t len);

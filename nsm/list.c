@@ -40,8 +40,9 @@ static void end_waiting(struct nsm *n, struct nsm_host *host)
 	nsm_host_put(n, host);
 }
 
-/* The host was added for a waiter that is forgotten: without another one,
- * nobody would take it off the list.  The caller holds the lock. */
+/* The host was added for a waiter that is forgotten.  Unless it has another
+ * waiter, it leaves the list here: otherwise it would stay.  The caller holds
+ * the lock. */
 static void leave_list(struct nsm *n, struct nsm_host *host)
 {
 	if (host->ready || host->user || host->waiters > 1)
@@ -109,8 +110,8 @@ static uint32_t raised(uint32_t state)
 	return state ? (state | 1) + 2 : (uint32_t)(time(NULL) / 2) | 1;
 }
 
-/* The hosts that have to be told of a restart, of this server or, if @machine,
- * of the whole machine: then those of its lock managers, too. */
+/* The hosts to be told of a restart, of this server or, if @machine, of the
+ * whole machine: that includes the hosts of its lock managers. */
 static void begin_telling(struct nsm *n, bool machine)
 {
 	struct nsm_host *host;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* monitor - hosts join the list of those that are monitored, and leave it. */
+/* monitor - hosts join the list of monitored hosts, and leave it. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,8 +9,8 @@
 
 STAT(nsm_monitored, "hosts that began to be monitored for their locks");
 
-/* The same host is on the list for another address of ours, with the lock
- * held: what it told of its restarts is no news. */
+/* With the lock held.  If the host is on the list for another address of ours,
+ * the restarts that it announced there are old news here. */
 static void note_last_state(struct nsm *n, struct nsm_host *host)
 {
 	const struct nsm_host *other;

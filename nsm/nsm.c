@@ -37,8 +37,8 @@ static char *format_list(struct nsm *n, size_t *len)
 	return NULL;
 }
 
-/* A host is on the list as long as somebody waits for it, whatever others did
- * with it meanwhile: an earlier attempt failed, or its last lock went. */
+/* A host is on the list as long as a waiter needs it, even if an earlier
+ * attempt failed, or its last lock went, meanwhile. */
 static void keep_waited(struct cds_list_head *waiters)
 {
 	struct nsm_waiter *w;
@@ -66,8 +66,8 @@ static void note_saved(struct nsm *n, int err)
 	}
 }
 
-/* The file was written, or not: those who waited for it go on.  Called and
- * returns with the lock held. */
+/* The file was written, or not: its waiters go on.  Called and returns with the
+ * lock held. */
 static void end_saving(struct nsm *n, int err)
 {
 	struct nsm_waiter *w;
@@ -87,8 +87,8 @@ static void end_saving(struct nsm *n, int err)
 	}
 }
 
-/* Writes the file, and lets those who waited for it go on.  Called and returns
- * with the lock held. */
+/* Writes the file, and lets its waiters go on.  Called and returns with the
+ * lock held. */
 static void nsm_save(struct nsm *n)
 {
 	size_t len = 0;

@@ -11,7 +11,7 @@
  * We keep the list and tell the hosts in any case: the machine's rpc.statd does
  * it when the machine starts, not when this server does.  The news from hosts
  * comes to the machine's one monitor: to rpc.statd if it runs when we start,
- * and then it monitors each host of ours, too, and calls the lock manager back
+ * which then also monitors each host of ours, and calls the lock manager back
  * (nsm_notified()); else to the program that is made here.
  */
 #pragma once
@@ -49,7 +49,8 @@ struct nsm_config {
 	unsigned max_hosts, max_addr_hosts;
 	/* The grace period, in which attempts don't get rarer, and hosts of the
 	 * last server stay on the list, told or not: if this server ends before
-	 * they have claimed their locks, the next one has to tell them, too. */
+	 * they have claimed their locks, the next one has to tell them
+	 * again. */
 	uint32_t grace_ms;
 	/* Time for telling hosts, and the first and the longest time between
 	 * two attempts; 0: 15 minutes, 2 s, and 1 minute. */
@@ -72,8 +73,8 @@ void nsm_on_restart(struct nsm *n, nsm_restarted_fn *fn, void *ctx);
 void nsm_tell(struct nsm *n);
 /* Ends the thread, which makes calls.  The client must still be there. */
 void nsm_stop(struct nsm *n);
-/* After nsm_stop(), and after the client is gone: calls back those that wait
- * for a host, with -ECANCELED, and frees @n. */
+/* After nsm_stop(), and after the client is gone: calls back all waiters with
+ * -ECANCELED, and frees @n. */
 void nsm_destroy(struct nsm *n);
 
 /* The program; it lives as long as @n. */
@@ -87,28 +88,28 @@ bool nsm_is_own(const struct nsm *n);
  * knows this server.  @done is called once, on any thread, perhaps before this
  * returns; at once for a host that is there.  Its errors: -EINVAL (a name that
  * no host has), -EDQUOT, -ENOSPC and others of the disk, -EACCES (rpc.statd
- * refused it), those of rpc_client_call(), -ECANCELED.  Any thread; doesn't
+ * refused it), errors of rpc_client_call(), -ECANCELED.  Any thread; doesn't
  * wait.
  */
 void nsm_monitor(struct nsm *n, const struct rpc_host *who, nsm_done_fn *done,
 		 void *arg);
 /*
- * Forgets the call of nsm_monitor() with @arg, whose caller wants no lock any
- * more.  True: it is not called back.  False: it is, or has been.  Any thread;
+ * Forgets the call of nsm_monitor() with @arg, whose caller no longer wants a
+ * lock.  True: it is not called back.  False: it is, or has been.  Any thread;
  * doesn't wait.
  */
 bool nsm_forget(struct nsm *n, void *arg);
-/* The host has no lock any more.  Any thread; doesn't wait. */
+/* The host has no lock left.  Any thread; doesn't wait. */
 void nsm_unmonitor(struct nsm *n, const struct rpc_host *who);
 
 /*
- * Tells what rpc.statd has told the lock manager: the host @name, as we named
- * it to statd, has restarted.  The caller has made sure that it comes from this
+ * rpc.statd has called the lock manager back: the host @name, as we named it to
+ * statd, has restarted.  The caller has made sure that it comes from this
  * machine.  Any thread; doesn't wait.
  */
 void nsm_notified(struct nsm *n, const char *name, uint32_t state);
 
-/* The number that tells a start of this server from others; odd. */
+/* Identifies this start of the server; odd. */
 uint32_t nsm_state(struct nsm *n);
 /* Counts the hosts that had locks when the last server ended, and the lines of
  * the list that make no sense. */

@@ -46,8 +46,8 @@ static bool name_of(const struct xdr_view *v, char *out)
 	return true;
 }
 
-/* The host of a call, whose name must be an address: a name service would have
- * to be asked for others, and is not. */
+/* The host of a call, whose name must be an address: other names would need a
+ * name service, which we don't query. */
 static bool host_addr_of(struct rpc_call *call, char *name,
 			 struct sockaddr_storage *addr)
 {

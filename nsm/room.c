@@ -3,9 +3,9 @@
  * room - the bounds of the list of hosts, and whose turn it is to be told of
  * our start.  Pure.
  *
- * A host that may go is in the lists of its groups from then on, and taken out
- * when a search meets it and it may not go any more.  So each search costs what
- * the changes before it have left, however many hosts there are.
+ * A host that can go joins the lists of its groups.  If it then has to stay,
+ * the next search that meets it takes it out.  So a search costs as much as the
+ * changes since the last one, however long the list.
  */
 #include "nsm/hosts.h"
 
@@ -131,7 +131,7 @@ void nsm_room_note(struct nsm_host *host)
 					  &host->in[i].of->spare);
 }
 
-/* The oldest host of the group that may go, or NULL. */
+/* The oldest host of the group that can go, or NULL. */
 static struct nsm_host *find_spare(struct nsm_group *g)
 {
 	struct nsm_host *host;

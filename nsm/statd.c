@@ -3,12 +3,12 @@
  * statd - the machine's own status monitor, rpc.statd, as its client.
  *
  * It takes calls from loopback, and calls the lock manager back there, by the
- * port that rpcbind has for it.  We ask rpcbind, too, since rpc.statd may have
- * another port after a restart.  It must be able to look up the name of a host
- * that it is to monitor, and clients' names are often in no directory: so it
- * gets the address instead, as text.
+ * port that rpcbind has for it.  We ask rpcbind as well, since rpc.statd can
+ * have another port after a restart.  It must be able to look up the name of a
+ * host that it is to monitor, and clients' names are often in no directory: so
+ * it gets the address instead, as text.
  *
- * Any user of the machine may register a program that is not registered, or
+ * Any user of the machine can register a program that is not registered, or
  * take the port of an rpc.statd that was killed.  So the user that listens at
  * the port has to be one that rpc.statd runs as.
  */
@@ -30,7 +30,7 @@ STAT(nsm_user_false, "lock managers at rpcbind that are not this machine's");
 
 #define FIND_MS		1000
 #define MON_MS		10000
-#define BUSY_MS		100		/* until it is asked again, */
+#define BUSY_MS		100		/* until the next attempt, */
 #define GONE_MS		500		/* ... if it was not there */
 
 /* rpc.statd runs as root, or as the user that its directory is of.  This
@@ -53,8 +53,8 @@ static bool may_be_user(uid_t uid)
 	return uid == 0 || uid == geteuid();
 }
 
-/* The users who may listen where rpcbind has a program, and what is said of
- * others. */
+/* The users trusted to listen where rpcbind has a program, and the warning
+ * about other users. */
 struct listener {
 	bool (*trusts)(uid_t uid);
 	const struct stat_counter *wrong;
@@ -175,7 +175,7 @@ uint16_t nsm_statd_find(struct rpc_client *client)
 	if (!err && q.port)
 		err = nsm_statd_check(q.port);
 	if (!err && q.port) {
-		/* The mapping may be one of a server that was killed. */
+		/* Perhaps the mapping is left over from a killed server. */
 		to = nsm_to_loopback(q.port, NSM_PROG, 1, SM_NULL);
 		to.timeout_ms = FIND_MS;
 		err = call_now(client, &to, NULL, null_came, &q);
@@ -242,8 +242,8 @@ static void unmon(struct nsm *n, const char *addr)
 	uint8_t args[1024];
 	size_t len = encode_mon(n, addr, NULL, args, sizeof(args));
 
-	/* Without an answer a host too many is told of our next start; that
-	 * does no harm. */
+	/* Without an answer, an extra host hears of our next start, which does
+	 * no harm. */
 	rpc_client_call(n->config.client, &to, args, len, NULL, NULL);
 }
 

@@ -2,10 +2,10 @@
 /*
  * tell - SM_NOTIFY: our news to hosts, and theirs to us.
  *
- * The news leaves from the address that the host calls: a host takes that of a
- * stranger for nothing.
+ * The news leaves from the address that the host calls: a host ignores news
+ * from a stranger's address.
  *
- * The news goes by UDP and TCP in turn, since a host may have either closed,
+ * The news goes by UDP and TCP in turn, since a host can have either closed,
  * and again until the host has answered, which it does without results.  The
  * attempts get rarer only after the grace period: a host that could not be
  * reached for a while can still claim its locks before that.
@@ -141,9 +141,9 @@ static void call_user(struct nsm *n, const struct nsm_host *host,
 
 /*
  * Notes the news with the lock held.  False: it is old, a call that was sent
- * again or, to a lock manager of this machine, was late.  Ours decides itself
- * what late news mean: the state of a host that lost its monitor's files, or
- * was restored, goes backwards.
+ * again or, to a lock manager of this machine, was late.  Our lock manager
+ * judges late news itself: the state of a host that lost its monitor's files,
+ * or was restored, goes backwards.
  */
 static bool is_new(struct nsm_host *host, uint32_t state)
 {

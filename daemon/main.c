@@ -133,7 +133,7 @@ static bool write_pid(const char *path)
 
 /*
  * The kernel keeps a process with a thread that hangs in it, and its
- * descriptors, until the call ends.  Release the state directory here, so that
+ * descriptors, until the call ends.  Release the state directory here, so
  * another server can start all the same; none of our threads uses it now.
  */
 static void give_up_threads(int sig)
@@ -192,7 +192,7 @@ static uint64_t tidy_server(struct server *s, struct tidy *t)
 	uint64_t now = clock_ns();
 
 	if (now >= t->due) {
-		/* The calls' other memory is free now, too: return it to the
+		/* The calls' other memory is now free as well: return it to the
 		 * system. */
 		if (server_tidy(s, t->trim))
 			malloc_trim(0);

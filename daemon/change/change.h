@@ -31,14 +31,14 @@ void change_later(void *report, struct control_call *call, int kind);
 /*
  * change_exports.c: changes the exports as the options of @call say, all or
  * nothing: "line", or "path" and "client", which can be missing to remove all;
- * "keep": in the state directory, too, else until a reload.  0, or -errno and
+ * "keep": also in the state directory, else until a reload.  0, or -errno and
  * the error in @out.  The changer's thread.
  */
 int change_rules(const struct report *r, const struct control_call *call,
 		 enum change_kind kind, struct outcome *out);
 
 /*
- * outcome - what came of a reload or of a change of the exports: for the log,
+ * outcome - the outcome of a reload or of a change of the exports: for the log,
  * and for gannetctl(8) if it asked.
  *
  * Each function logs; an outcome that is NULL has no other reader.  The thread
@@ -75,13 +75,13 @@ json_t *outcome_json(const struct outcome *o);
  *	{"v": 1, "command": "NAME", "argument": "TEXT", "options": {...}}
  *	{"v": 1, "result": ...} or {"v": 1, "error": "TEXT"}
  *
- * A command that may take long gives its connection to another thread, which
- * answers when the command is done.  A command may also send bytes after
- * its result, by a separate thread.
+ * A command that can take long gives its connection to another thread, which
+ * answers when the command is done.  A command can also send bytes after its
+ * result, by a separate thread.
  *
  * One thread serves up to 64 connections at once, and gives each a few seconds.
- * When there are more, the user that has most loses its oldest.  By the mode of
- * the socket's file only the server's own user, root and the file's group can
+ * Above that, the user that has most loses its oldest.  By the mode of the
+ * socket's file only the server's own user, root and the file's group can
  * connect.
  */
 
@@ -94,7 +94,7 @@ struct control;
 struct control_command {
 	const char *name;
 	json_t *(*run)(void *arg, const char *argument, const char **wrong);
-	/* @options may be NULL. */
+	/* @options can be NULL. */
 	json_t *(*open)(void *arg, const json_t *options, const char **wrong);
 	/* After each result of @open: takes the connection @fd, to which the
 	 * result was sent; -1: that failed.  Must not wait. */
@@ -132,24 +132,24 @@ void control_stop(struct control *c);
 /* exports - reads the exports that the options name. */
 
 /*
- * Makes what all exports files and --export arguments say the current exports
- * of @t.  Logs warnings, and the reason of an error: then the old exports stay.
- * 0 or -errno; @out, or NULL, tells more.
+ * Reads all exports files and --export arguments, and makes them the current
+ * exports of @t.  Logs warnings, and the reason of an error: then the old
+ * exports stay.  0 or -errno; @out, or NULL, tells more.
  */
 int exports_publish(const struct options *o, struct export_table *t,
 		    struct outcome *out);
 
 /*
- * exports_publish() at the start of the server.  A disk that is missing keeps
- * no other export from its clients: what can't be mounted is logged and tried
+ * exports_publish() at the start of the server.  A missing disk keeps no other
+ * export from its clients: an export that can't be mounted is logged, and tried
  * until it can.  0, or -errno for a mistake in the texts.
  */
 int exports_start(const struct options *o, struct export_table *t);
 
 /*
- * Reads all exports that @o names, with the rules of @kept in the place of
- * those that gannetctl was told to keep, into *@out, and publishes nothing.  0;
- * or -errno and *@why, malloced, or NULL without memory.
+ * Reads all exports that @o names, with the rules of @kept in the place of the
+ * kept ones (see kept), into *@out, and publishes nothing.  0; or -errno and
+ * *@why, malloced, or NULL without memory.
  */
 int exports_try(const struct options *o, struct export_table *t, FILE *kept,
 		struct export_set **out, char **why);
@@ -173,11 +173,11 @@ int exports_check(const struct options *o, const struct backends *backends,
 /* The file's path, malloced; NULL: no memory.  Any thread. */
 char *kept_name(const struct options *o);
 
-/* Reads the file into *@set, which is NULL if there is none.  0 or -errno and
- * *@why, as export_set_parse().  The changer's thread. */
+/* Reads the file into *@set, NULL without a file.  0 or -errno and *@why, as
+ * export_set_parse().  The changer's thread. */
 int kept_read(const struct options *o, struct export_table *t,
 	      struct export_set **set, char **why);
-/* *@text, malloced, becomes what the file says with the rules of @set (NULL:
+/* *@text, malloced, becomes the text of the file with the rules of @set (NULL:
  * none).  0 or -ENOMEM. */
 int kept_text(const struct export_set *set, char **text, size_t *len);
 /* Writes the file, all or nothing, and syncs it.  0 or -errno.  The thread that
@@ -214,17 +214,17 @@ void tune_connections(struct xprt_env *env, const struct options *o);
 
 /*
  * Reads gannet.conf, the files of TLS and the exports again, and makes them the
- * current ones: all, or none after a mistake, which is logged.  Logs what
- * changed, at a level that shows it; the caller sets the log's level.  *@now is
- * what the last reload made, or NULL before the first, when @start holds; it
- * becomes the new options, for tune_free().  0 or -errno; @out, or NULL, tells
- * more.
+ * current ones: all, or none after a mistake, which is logged.  Logs the
+ * changes, at a level that shows them; the caller sets the log's level.  *@now
+ * has the options of the last reload, or is NULL before the first, when @start
+ * holds; it becomes the new options, for tune_free().  0 or -errno; @out, or
+ * NULL, tells more.
  */
 int tune_reload(const struct options *start, struct options **now,
 		struct export_table *exports, struct tls_server *tls,
 		struct outcome *out);
-/* The options by which exports are read, and kept: those of @now, or if it is
- * NULL of @start; the state directory is that of @start, whose lock the server
+/* The options by which exports are read, and kept: from @now, or if it is NULL
+ * from @start; the state directory is that of @start, whose lock the server
  * has.  Borrowed from both. */
 struct options tune_exports(const struct options *start,
 			    const struct options *now);
@@ -232,11 +232,10 @@ struct options tune_exports(const struct options *start,
 void tune_free(struct options *o);
 
 /*
- * changer - a thread that reads the exports again, or changes them, when it is
- * asked to.
+ * changer - a thread that reads the exports again, or changes them, on request.
  *
  * The exports file can lie on a disk that hangs.  The main thread goes on
- * meanwhile, and ends the process when it is told to.
+ * meanwhile, and can end the process.
  */
 
 struct changer;
@@ -254,8 +253,8 @@ int changer_start(int (*fn)(void *arg, struct outcome *o), void *arg,
 /* Asks for a reload and returns at once.  Requests during a reload cause one
  * more, when it has ended. */
 void changer_reload(struct changer *r);
-/* Gives the thread @job, to be run after those before it.  False: too many
- * wait.  Any thread. */
+/* Gives the thread @job, to be run after earlier jobs.  False: too many wait.
+ * Any thread. */
 bool changer_give(struct changer *r, struct changer_job *job);
 /* Waits for the reload under way and ends the thread.  NULL is fine. */
 void changer_stop(struct changer *r);

@@ -100,7 +100,7 @@ static int edit_kept(struct editing *e)
 		err = kept_text(e->kept, &e->new, &e->new_len);
 	if (err)
 		return err;
-	/* A start must not fail for what is kept. */
+	/* Kept rules must not make a start fail. */
 	f = fmemopen(e->new, e->new_len, "r");
 	err = f ? exports_try(e->o, e->t, f, &e->start, &e->why) : -errno;
 	if (f)
@@ -115,8 +115,7 @@ static int edit_kept(struct editing *e)
 	return err;
 }
 
-/* Takes out what was kept until now, but for rules that another file has,
- * too. */
+/* Takes out the rules kept until now, except rules that another file has. */
 static int remove_kept(struct editing *e)
 {
 	struct export_set *was = NULL;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* changer - a thread that reads the exports again, or changes them, when it is
- * asked to. */
+/* changer - a thread that reads the exports again, or changes them, on
+ * request. */
 #include "daemon/change/change.h"
 
 #include <errno.h>

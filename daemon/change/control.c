@@ -83,7 +83,7 @@ struct request {
 				 * away */
 };
 
-/* Has the command answer later.  NULL, or the answer: there is no memory. */
+/* Has the command answer later.  NULL, or the answer: out of memory. */
 static json_t *control_give(struct control *c, struct request *r,
 			    const struct control_command *command,
 			    struct peer *p)
@@ -130,7 +130,7 @@ static json_t *control_run(struct control *c, struct request *r,
 	return json_pack("{s:i, s:o}", "v", CONTROL_VERSION, "result", result);
 }
 
-/* NULL: the answer comes later, or there is no memory for one. */
+/* NULL: the answer comes later, or no memory. */
 static json_t *control_answer(struct control *c, const char *text, size_t len,
 			      struct peer *p)
 {
@@ -166,7 +166,7 @@ static char *answer_text(const json_t *reply, size_t *len)
 
 /* ---- answers that come later, from other threads */
 
-/* Sends what is taken within the time of an answer. */
+/* Sends as much as the peer reads within the time for an answer. */
 static void send_late(int fd, const json_t *reply)
 {
 	struct pollfd p = { .fd = fd, .events = POLLOUT };
@@ -243,7 +243,7 @@ static void peer_answer(struct control *c, struct peer *p, size_t len)
 	json_decref(reply);
 }
 
-/* Takes what has come of a request. */
+/* Reads the next bytes of a request. */
 static void peer_read(struct control *c, struct peer *p)
 {
 	char *end = NULL;
@@ -316,7 +316,7 @@ static void accept_one(struct control *c)
 	struct ucred user = { .uid = (uid_t)-1 };
 
 	if (fd < 0) {
-		/* Perhaps there is no descriptor left. */
+		/* Perhaps no descriptor is left. */
 		usleep(10000);
 		return;
 	}
@@ -356,7 +356,7 @@ static void run_control(void *arg)
 	for (control_poll(c, p); !p[1].revents; control_poll(c, p)) {
 		uint64_t now = clock_ns();
 
-		/* From the last on: one that ends moves those behind it. */
+		/* From the last on: one that ends moves the ones behind it. */
 		for (unsigned i = c->npeers; i-- > 0;)
 			if (p[i + 2].revents || now >= c->peers[i].until)
 				peer_go_on(c, &c->peers[i], p[i + 2].revents);
@@ -409,7 +409,7 @@ static int make_socket(struct control *c)
 	err = clear_path(&c->at);
 	if (err)
 		return err;
-	/* A user who isn't in the group may not give it the socket, which then
+	/* A server user outside the group can't give it the socket, which then
 	 * is that user's and root's. */
 	shared = has_group && fchown(c->fd, (uid_t)-1, group) == 0;
 	/* The file has this mode from its begin; the kernel lets no other user
@@ -417,7 +417,7 @@ static int make_socket(struct control *c)
 	if (fchmod(c->fd, shared ? 0660 : 0600) < 0 ||
 	    bind(c->fd, (struct sockaddr *)&c->at, sizeof(c->at)) < 0)
 		return -errno;
-	/* Not chmod(): it follows links, which a user may put in its place. */
+	/* Not chmod(): it follows links, which a user can put in its place. */
 	if ((shared && lchown(c->at.sun_path, (uid_t)-1, group) < 0) ||
 	    listen(c->fd, 16) < 0) {
 		err = -errno;

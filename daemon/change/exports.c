@@ -22,8 +22,7 @@ struct reading {
 	char		     *why;	/* all, a line each */
 };
 
-/* The next text was read with @err.  Takes @why.  After a mistake there may be
- * others. */
+/* The next text was read with @err.  Takes @why.  More mistakes can follow. */
 static void note_text(struct reading *r, int err, char *why)
 {
 	char *before = r->why;
@@ -64,7 +63,7 @@ static int parse_drop_in(void *arg, const char *name)
 	return 0;
 }
 
-/* All files *.exports of the directory; there may be none. */
+/* All files *.exports of the directory, perhaps none. */
 static void parse_dir(struct reading *r, const char *dir)
 {
 	int n = drop_ins(dir, ".exports", parse_drop_in, r);
@@ -101,7 +100,7 @@ static void parse_defaults(struct reading *r)
 		parse_file(r, SYSTEM_EXPORTS);
 }
 
-/* Rules that gannetctl was told to keep: those of @kept, or if that is NULL of
+/* Rules that gannetctl was told to keep: from @kept, or if that is NULL from
  * the file. */
 static void parse_kept(struct reading *r, FILE *kept)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* outcome - what came of a reload or of a change of the exports. */
+/* outcome - the outcome of a reload or of a change of the exports. */
 #include "daemon/change/change.h"
 
 #include <stdlib.h>

@@ -4,16 +4,16 @@
  *
  * The list has the calls of gannetd, the C library, its name service modules,
  * liburcu, LMDB, libtirpc and rdma-core's providers, and the calls that newer
- * versions of them may make instead, on any architecture.  Other calls end the
- * process: those that execute a program or make a process, that look into or
- * signal another one, that mount, that change namespaces, roots, clocks, keys,
- * modules or users; and io_uring, BPF and performance counters.
+ * versions of them might make instead, on any architecture.  Other calls end
+ * the process: calls that execute a program or make a process, that look into
+ * or signal another one, that mount, that change namespaces, roots, clocks,
+ * keys, modules or users; and io_uring, BPF and performance counters.
  *
  * A call of the list can still be about another process: its limits, its
  * priority, a signal when a file is ready, input for its terminal.  A second
- * filter refuses such arguments with EPERM, because a library may well name its
- * own thread by number, and does without when that fails.  So it does
- * kinds of sockets for which the kernel would load a module.
+ * filter refuses such arguments with EPERM, because a library can name its own
+ * thread by number, and does without when that fails.  It also refuses kinds of
+ * sockets for which the kernel would load a module.
  *
  * A rule without conditions costs next to nothing: since Linux 5.11 the kernel
  * keeps a bitmap of the calls that are always allowed.  So only rare calls have
@@ -122,9 +122,9 @@ static const char *const allowed[] = {
 
 /*
  * The kernel and the C library can be newer than libseccomp, which then has no
- * name for what they call.  These numbers are the same on every architecture
- * that it builds for, but for those of uretprobe() and uprobe(), which the
- * kernel has a traced process make.
+ * name for their calls.  These numbers are the same on every architecture that
+ * it builds for, except uretprobe() and uprobe(), which the kernel has a traced
+ * process make.
  */
 static const struct { const char *name; int nr; } newer[] = {
 	{ "quotactl_fd", 443 }, { "set_mempolicy_home_node", 450 },
@@ -194,7 +194,8 @@ static int allow_signals(scmp_filter_ctx f)
 	       add_rule(f, SCMP_ACT_ALLOW, SCMP_SYS(tgkill), self);
 }
 
-/* A module of the name service may try other families: it gets EAFNOSUPPORT. */
+/* A module of the name service might try other families: it gets
+ * EAFNOSUPPORT. */
 static int allow_sockets(scmp_filter_ctx f)
 {
 	static const int families[] = { AF_UNIX, AF_INET, AF_INET6,
@@ -319,7 +320,7 @@ static int add_refused(scmp_filter_ctx f, uint32_t action)
 
 /* ---- kinds of sockets */
 
-/* Of a family, the values that an argument of socket() may have. */
+/* Of a family, the values allowed for an argument of socket(). */
 struct kinds {
 	int	 family;
 	unsigned arg;
@@ -328,8 +329,8 @@ struct kinds {
 	uint64_t set;			/* and others up to it */
 };
 
-/* The kernel loads modules for types and protocols that it does not know: then
- * there is more of it to attack. */
+/* The kernel loads modules for types and protocols that it does not know, which
+ * gives an attacker more code to reach. */
 static const struct kinds kinds[] = {
 	{ AF_INET, 1, 15, 15, BIT(SOCK_STREAM) | BIT(SOCK_DGRAM) },
 	{ AF_INET6, 1, 15, 15, BIT(SOCK_STREAM) | BIT(SOCK_DGRAM) },

@@ -28,8 +28,8 @@ static const uint64_t serving =
 	BIT(CAP_MKNOD) |		/* MKNOD as user 0 */
 	BIT(CAP_SETUID) |		/* to act as a caller: setfsuid(), */
 	BIT(CAP_SETGID) |		/* setgroups() */
-	BIT(CAP_NET_BIND_SERVICE) |	/* a listener that follows its device;
-					 * what rpcbind takes for root */
+	BIT(CAP_NET_BIND_SERVICE) |	/* a listener that follows its device; a
+					 * port that rpcbind trusts */
 #if SANITIZED
 	BIT(CAP_SYS_PTRACE) |		/* for the leak checker */
 #endif
@@ -42,7 +42,7 @@ static void drop_bounding_set(uint64_t wanted)
 		if (prctl(PR_CAPBSET_READ, cap) < 0)
 			return;		/* that was the last one */
 		if (!(wanted & BIT(cap)) && prctl(PR_CAPBSET_DROP, cap) < 0)
-			return;		/* not root: there is nothing to drop */
+			return;		/* not root: nothing to drop */
 	}
 }
 
@@ -85,7 +85,7 @@ struct ruleset {
 
 /*
  * The ruleset does not handle files: it would have to name every export that a
- * reload may bring, and would refuse files that are opened by handle, because
+ * reload can bring, and would refuse files that are opened by handle, because
  * they have no path to check.
  */
 static void confine_scope(void)

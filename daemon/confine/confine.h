@@ -7,9 +7,9 @@
  * Signals and abstract sockets reach no other process, where Landlock supports
  * that. gannetd(8) has the reasons.
  *
- * Call it before any thread is made, so that all threads inherit the limits.
- * They also hold for later work: a reload of the exports, a device that is
- * plugged in, the modules of the C library's name service.
+ * Call it before any thread is made: threads inherit the limits.  They also
+ * hold for later work: a reload of the exports, a device that is plugged in,
+ * the modules of the C library's name service.
  */
 #pragma once
 
@@ -29,7 +29,7 @@ int confine(enum confine_calls calls);
 int confine_system_calls(enum confine_calls calls);
 /* Keeps the capabilities in @wanted alone, a bit each, for good. */
 void confine_capabilities_to(uint64_t wanted);
-/* The number of a system call, which libseccomp may be too old for; or
+/* The number of a system call, even one newer than libseccomp; or
  * __NR_SCMP_ERROR. */
 int confine_number(const char *name);
 

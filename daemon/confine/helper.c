@@ -139,8 +139,8 @@ static _Noreturn void be_helper(enum helper_task task, int sock,
 	sigprocmask(SIG_SETMASK, &all, NULL);
 	prctl(PR_SET_NAME, task == HELPER_QUOTA ? "gannetd-quotas" :
 						  "gannetd-mounts");
-	/* Close the log and the pipe to a daemon's parent, too: those who read
-	 * them to the end must not wait for this process. */
+	/* Also close the log and the pipe to a daemon's parent: their readers
+	 * wait for the end, and must not wait for this process. */
 	if (dup2(sock, 0) < 0 || syscall(SYS_close_range, 1, ~0u, 0) < 0)
 		for (int fd = (int)sysconf(_SC_OPEN_MAX); --fd > 0;)
 			close(fd);

@@ -82,8 +82,8 @@ static int register_mapping(struct rpcbind *rb, struct announcements *a,
 	return 0;
 }
 
-/* Logs an error.  0, also if the mapping is refused; or -errno: @rb is of no
- * more use.  @rb is not used where a program of ours is told. */
+/* Logs an error.  0, also if the mapping is refused; or -errno: @rb is
+ * unusable.  With our own port mapper @rb is not used. */
 static int set_mapping(struct rpcbind *rb, struct announcements *a,
 		       const char *name, struct announcement *what)
 {

@@ -23,8 +23,8 @@ struct announcement {
 };
 
 struct announcements {
-	/* The program that is told in rpcbind's place, and its row; NULL:
-	 * rpcbind is told.  Borrowed. */
+	/* The program that gets the mappings in rpcbind's place, and its row;
+	 * NULL: rpcbind gets them.  Borrowed. */
 	struct rpc_program	*mapper;
 	const struct program_row *row;
 	struct announcement    *list;	/* registered with rpcbind */
@@ -41,5 +41,5 @@ struct announcements {
 int announce(struct announcements *a, const struct rpc_program *prog,
 	     unsigned over, const struct sockaddr_storage *local);
 
-/* Unregisters everything in @a, and registers again what was replaced. */
+/* Unregisters everything in @a, and registers the replaced mappings again. */
 void announce_withdraw(struct announcements *a);

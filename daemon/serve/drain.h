@@ -2,8 +2,8 @@
 /*
  * drain - stops accepting calls, for the end or until gannetctl(8) resumes.
  *
- * The listeners are closed and rpcbind is told; calls in progress are answered,
- * and each connection is closed when it has none.
+ * The listeners are closed and unregistered from rpcbind; calls in progress are
+ * answered, and each connection is closed when it has none.
  */
 #pragma once
 
@@ -17,12 +17,12 @@ struct report;
 struct drain {
 	pthread_mutex_t lock;		/* listeners stop, start with it */
 	atomic_bool	on;		/* changed with it */
-	bool		ends;		/* with it: there is no way back */
+	bool		ends;		/* with it: for good */
 	char		error[200];	/* with it: for gannetctl */
 };
 
-/* No new connection, no new call.  For the end of the server there is no way
- * back.  Any thread; blocks for seconds if rpcbind does not answer. */
+/* No new connection, no new call.  For the end of the server: can't be undone.
+ * Any thread; blocks for seconds if rpcbind does not answer. */
 void drain_for_the_end(struct report *r);
 /* True if no connection and no call is left.  Any thread. */
 bool drain_is_empty(const struct report *r);

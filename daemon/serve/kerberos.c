@@ -13,13 +13,13 @@
 
 struct kerberos {
 	const struct gss_mech *module;	/* stays loaded */
-	struct gss_mech	 mech;		/* what the server has of it */
+	struct gss_mech	 mech;		/* the server's copy of it */
 	char		*keytab;	/* "FILE:/..." */
 	struct rpc_gss	*gss;
 	const struct rpc_flavor *flavors[RPC_FLAVORS_MAX];
 };
 
-/* On a worker, which may act as a caller; the keytab is the server's. */
+/* On a worker, which might act as a caller; the keytab is the server's. */
 static void accept_as_server(void *arg, struct gss_accept *a)
 {
 	struct kerberos *k = arg;
@@ -28,8 +28,8 @@ static void accept_as_server(void *arg, struct gss_accept *a)
 	k->module->accept(k->keytab, a);
 }
 
-/* Without a setting, there is Kerberos if both the module and the system's
- * keytab are there. */
+/* Without a setting, serve Kerberos if both the module and the system's keytab
+ * exist. */
 static bool wants_kerberos(const struct options *o)
 {
 	if (o->krb5_keytab)

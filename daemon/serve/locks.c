@@ -12,8 +12,8 @@ int locks_start(const struct options *o, struct locks *l)
 {
 	struct nsm_config config = {
 		.state_dir = o->state_dir, .use_statd = o->rpcbind,
-		/* The grace period goes on while an export is awaited: so long
-		 * hosts may have to be told of another start. */
+		/* The grace period goes on while an export is awaited: until
+		 * then hosts might have to be told of another start. */
 		.grace_ms = o->grace * 1000 * (NLM_PATIENCE + 1),
 	};
 	int err = rpc_client_create(NULL, &l->client);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* process - what this process uses of the machine. */
+/* process - the resources that this process uses. */
 #include "daemon/serve/serve.h"
 
 #include <dirent.h>
@@ -34,7 +34,7 @@ static uint64_t count_fds(void)
 	return n > 3 ? n - 3 : 0;
 }
 
-/* From proc_pid_stat(5): the fields behind the name, which may have spaces. */
+/* From proc_pid_stat(5): the fields behind the name, which can have spaces. */
 static void read_stat(struct process_usage *out)
 {
 	unsigned long long threads, size, pages;

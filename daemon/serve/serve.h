@@ -22,9 +22,9 @@ const char *listen_hint(int err, unsigned port);
  * @port: waiting does not help.  Any thread. */
 bool listen_kernel_has_port(int err, unsigned port);
 
-/* ---- notify.c: the state of the daemon for the service manager,
- * sd_notify(3).  Nothing is told where no manager asks, or where libsystemd was
- * missing when this was built.  Any thread. */
+/* ---- notify.c: the state of the daemon for the service manager, sd_notify(3).
+ * Does nothing without such a manager, or if libsystemd was missing when this
+ * was built.  Any thread. */
 
 enum notify_state { NOTIFY_READY, NOTIFY_RELOADING, NOTIFY_STOPPING,
 		    NOTIFY_ALIVE, NOTIFY_DRAINING, NOTIFY_SERVING };
@@ -49,18 +49,18 @@ int pollers_start(struct pollers *p, const char *name, unsigned n,
 		  unsigned spin_us, bool changes_cred);
 void pollers_stop(struct pollers *p);
 
-/* ---- process.c: what this process uses of the machine.  Any thread. */
+/* ---- process.c: the resources that this process uses.  Any thread. */
 
 struct process_usage {
 	uint64_t cpu_ns;
 	uint64_t resident;	/* bytes */
 	uint64_t virtual;	/* bytes */
-	uint64_t fds;		/* open, and the most that may be */
+	uint64_t fds;		/* open, and the limit */
 	uint64_t max_fds;
 	uint64_t threads;
 };
 
-/* Asks the kernel; what it does not tell is 0. */
+/* Asks the kernel; unknown numbers are 0. */
 void process_look(struct process_usage *out);
 
 /* ---- programs.c: the RPC programs that gannetd serves, a row each. */
@@ -78,8 +78,8 @@ extern const struct program_row *const program_rows[PROGRAMS_MAX];
  */
 int state_dir_open(const char *dir, int *lock);
 
-/* ---- shares.c: the workers that the calls of each export may occupy, the
- * queues of those over its limits, and the accounts of its calls and of its
+/* ---- shares.c: the workers that the calls of each export can occupy, the
+ * queues of calls over its limits, and the accounts of its calls and of its
  * backend's operations. */
 
 struct shares {

@@ -34,7 +34,7 @@
 
 /* The grant of an RDMA connection that is new or has little to do. */
 #define FIRST_CREDITS	32
-/* A client's replies and next calls may be on their way for so long. */
+/* A client's replies and next calls can be on their way for so long. */
 #define PATH_US		10000
 
 struct started {		/* a fabric in use */
@@ -150,7 +150,7 @@ static int add_listener(struct server *s, const struct listener *what,
 	return err;
 }
 
-/* Listens at the separate port of @row, if this process may. */
+/* Listens at the separate port of @row, if this process can. */
 static void listen_for_one(struct server *s, const struct program_row *row,
 			   const struct rpc_program *prog)
 {
@@ -371,7 +371,7 @@ static int start_programs(struct server *s)
 				     MAX(1u, s->o->threads / 4));
 	if (!s->names)
 		return cannot("the programs", -ENOMEM);
-	/* Before the first export, which may lie around them. */
+	/* Before the first export, which can contain them. */
 	err = own_files_keep(s->o);
 	if (err)
 		return cannot("the exports", err);
@@ -380,7 +380,7 @@ static int start_programs(struct server *s)
 		err = audit_create(s->o, &s->audit);
 	if (!err)
 		err = locks_start(s->o, &s->locks);
-	/* Which may take long: the grace period of the locks begins later. */
+	/* This can take long, so the grace period of the locks begins later. */
 	if (!err)
 		err = exports_start(s->o, s->exports);
 	if (err)

@@ -37,14 +37,14 @@ void server_log_counters(struct server *s);
 void server_drain(struct server *s);
 bool server_drained(struct server *s);
 
-/* Closes what is left and frees everything. */
+/* Closes everything left and frees it. */
 void server_stop(struct server *s);
 
 /*
  * To be called every few seconds: sends back calls that wait behind hung ones
- * and hold what others need, see rpc_server_relieve().  With @trim it gives
- * back memory for data that was unused since the previous call with @trim;
- * true if there was some.
+ * and hold resources that others need, see rpc_server_relieve().  With @trim it
+ * gives back memory for data that was unused since the previous call with
+ * @trim; true if it gave some back.
  */
 bool server_tidy(struct server *s, bool trim);
 

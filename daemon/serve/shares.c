@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* shares - the workers that the calls of each export may occupy. */
+/* shares - the workers that the calls of each export can occupy. */
 #include "daemon/serve/serve.h"
 
 #include <errno.h>
@@ -8,7 +8,7 @@
 #include "rpc/limit.h"
 #include "rpc/share.h"
 
-/* Exports that are counted each by itself. */
+/* Exports with their own counts. */
 #define ACCOUNTS	1024
 
 struct share {
@@ -69,7 +69,7 @@ static void limit_drop(struct limited *l)
 	free(l);
 }
 
-/* After shares_clear() there is nothing to do. */
+/* After shares_clear() this does nothing. */
 static void limit_put(struct shares *s, struct rpc_limit *limit)
 {
 	struct limited *l, *next;
@@ -155,7 +155,7 @@ void share_give(void *shares, struct export_tree *e)
 	mutex_unlock(&s->lock);
 }
 
-/* The export's last call may be running in the share: only mark it here. */
+/* The export's last call might be running in the share: only mark it here. */
 void share_return(void *shares, struct export_tree *e)
 {
 	struct shares *s = shares;

@@ -12,7 +12,7 @@
 
 #include "lib/log.h"
 
-/* Makes @dir and what is above it. */
+/* Makes @dir and its parents. */
 static int make_state_dir(const char *dir)
 {
 	char path[4096];

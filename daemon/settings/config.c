@@ -21,7 +21,7 @@ struct config_file {
 	char		*text;		/* of the line */
 	size_t		 size;		/* of its memory */
 	unsigned	 given[OPTIONS_MAX];	/* lines of the keys; 0: none */
-	bool		 failed;	/* @why is set, or there is no memory */
+	bool		 failed;	/* @why is set, or out of memory */
 	char		*why;
 };
 
@@ -40,7 +40,7 @@ static int fail_at(struct config_file *f, const char *section, const char *key,
 	return 0;
 }
 
-/* libinih takes any name, and passes over what stands behind it. */
+/* libinih takes any name, and passes over text behind it. */
 static bool check_section(struct config_file *f, const char *text)
 {
 	size_t len = strcspn(++text, "]");
@@ -185,7 +185,7 @@ static int read_file(struct options *o, const char *name, char **why)
 		return -line;
 	}
 	line = ini_parse_stream(read_line, &f, take_value, &f);
-	/* The first error is libinih's own, or that of take_value(). */
+	/* Keep the earlier error, libinih's or take_value()'s. */
 	if (line > 0 && (!f.failed || (unsigned)line < f.line)) {
 		free(f.why);
 		f.failed = false;

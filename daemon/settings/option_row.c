@@ -302,7 +302,7 @@ static const struct option_row rows[] = {
 
 #define NROWS	ARRAY_SIZE(rows)
 
-/* The rows above, and those of the fabrics behind them. */
+/* The rows above, then the rows of the fabrics. */
 static struct option_row all[OPTIONS_MAX];
 static unsigned nall;
 

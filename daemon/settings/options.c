@@ -163,7 +163,7 @@ static void default_memory(struct options *o)
 	o->reply_memory = MAX(o->reply_memory, 16 * MIB);
 }
 
-/* An eighth of the tasks, since a container may have few of them, for pollers,
+/* An eighth of the tasks, since a container can have few of them, for pollers,
  * and as many for an export. */
 static void default_threads(struct options *o)
 {
@@ -217,7 +217,7 @@ static void set_defaults(struct options *o)
 	o->audit_interval = 60;
 }
 
-/* Sets the values that follow from others.  False: no memory. */
+/* Sets the values that follow from other options.  False: no memory. */
 static bool derive(struct options *o)
 {
 	const char *dir = o->state_dir;
@@ -367,7 +367,7 @@ static bool is_second_bind(const struct argument *args, unsigned i)
 	return false;
 }
 
-/* Gives @o the arguments of options that gannet.conf has too, or the others.
+/* Gives @o the arguments of options that gannet.conf also has, or the others.
  * 0 or -errno, with the reason in *@why. */
 static int give_arguments(struct options *o, const struct argument *args,
 			  unsigned n, bool in_files, char **why)

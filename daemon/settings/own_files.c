@@ -53,7 +53,7 @@ bool options_has_krb5(const struct options *o)
 	       (int)sizeof(path) && access(path, F_OK) == 0;
 }
 
-/* The keytab, which may come later, or NULL where there is no Kerberos. */
+/* The keytab, which can come later, or NULL without Kerberos. */
 static const char *keytab_of(const struct options *o)
 {
 	if (o->krb5_keytab)

@@ -53,7 +53,7 @@ struct options {
 	struct fabric_options fabrics[FABRICS_MAX];
 	unsigned	  rdma_inline;	/* bytes */
 	bool		  rdma_mount;	/* also MOUNT over RDMA */
-	bool		  rdma_read_read;	/* clients may read replies */
+	bool		  rdma_read_read;	/* clients can read replies */
 	unsigned	  threads;	/* workers */
 	unsigned	  pollers;
 	unsigned	  spin;			/* microseconds */
@@ -64,9 +64,9 @@ struct options {
 	unsigned	  rdma_credits;	/* most of an RDMA connection */
 	size_t		  rdma_memory;	/* bytes of RDMA connections */
 	const char	 *krb5_keytab;	/* "off"; NULL: the system's, if any */
-	const char	 *tls_cert;	/* NULL: there is no TLS */
+	const char	 *tls_cert;	/* NULL: no TLS */
 	const char	 *tls_key;
-	const char	 *tls_ca;	/* NULL: no client proves what it is */
+	const char	 *tls_ca;	/* NULL: clients prove no identity */
 	const char	 *tls_crl;
 	unsigned	  seccomp;	/* enum confine_calls */
 	size_t		  reply_memory;	/* bytes of remembered replies */
@@ -109,7 +109,7 @@ int options_again(const struct options *old, struct options *o, char **why);
 void options_fini(struct options *o);
 
 /* Parses an IPv4 or IPv6 address without a port; NULL is all of both.  False:
- * @text is no address. */
+ * @text is not an address. */
 bool options_address(const char *text, struct sockaddr_storage *out);
 
 /* The port of "on" and of addresses without one: unassigned at IANA, outside
@@ -158,19 +158,19 @@ struct option_row {
 	const char *(*check)(const char *value);
 };
 
-/* Counts the rows; those of the fabrics are the last. */
+/* Counts the rows; the rows of the fabrics are the last. */
 unsigned options_count(void);
 const struct option_row *option_row(unsigned i);
 /* The row of a key, in which '-' and '_' are the same, in @section, or in any
- * if that is NULL.  NULL: there is none. */
+ * if that is NULL.  NULL: no such row. */
 const struct option_row *option_of_key(const char *section, const char *key);
 /* True if some row has the section. */
 bool option_section(const char *section);
 
 /*
  * Gives the option of @row one more value; of the command line if @told, whose
- * values take the place of others.  NULL, or the text of an error, which is
- * good until the next call.
+ * values override other ones.  NULL, or the text of an error, which is good
+ * until the next call.
  */
 const char *option_give(struct options *o, const struct option_row *row,
 			const char *value, bool told);
@@ -194,7 +194,8 @@ void option_print(const struct options *o, const struct option_row *row,
 int config_read(struct options *o, char **why);
 
 /*
- * own_files - what clients must not see or change, besides the state directory.
+ * own_files - files that clients must not see or change, besides the state
+ * directory.
  */
 
 /* Keeps all files that @o has the server read or write out of every tree of

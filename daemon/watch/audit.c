@@ -50,7 +50,7 @@ STAT(audit_write_errors, "failed attempts to write the audit");
 
 /* A snapshot. */
 struct audit_rules {
-	unsigned	 interval;	/* seconds; 0: each call is told */
+	unsigned	 interval;	/* seconds; 0: each call is recorded */
 	unsigned	 nexports;	/* 0: all */
 	char		*exports[];	/* owned */
 };
@@ -111,7 +111,7 @@ static uint64_t hash_event(const struct rpc_audit_event *e)
 }
 
 /* A call that changes nothing is due once an interval.  Another one that comes
- * to the same place of the table may make it due again, earlier. */
+ * to the same place of the table can make it due again, earlier. */
 static bool is_due(struct audit *a, const struct audit_rules *r,
 		   const struct rpc_audit_event *e)
 {
@@ -172,7 +172,7 @@ static void fill_texts(struct audit_record *r, const struct xdr_view *of)
 	}
 }
 
-/* A record of now with the texts @of, and zeroes; NULL: there is no room. */
+/* A record of now with the texts @of, and zeroes; NULL: no room. */
 static struct ring_record *reserve_record(struct audit *a,
 					  const struct xdr_view *of)
 {
@@ -206,7 +206,7 @@ static void fill_record(struct audit_record *r, const struct rpc_audit_event *e)
 	r->port = xprt_addr_port(&x->peer);
 	r->xid = call->xid;
 	r->sec = export_flavor_name(call->cred.flavor);
-	/* A name of Kerberos may have no user. */
+	/* A name of Kerberos can have no user. */
 	r->has_user = call->cred.flavor == RPC_AUTH_SYS ||
 		      call->cred.uid != UINT32_MAX;
 	r->uid = call->cred.uid;
@@ -293,7 +293,7 @@ static void take_sink(struct audit *a)
 	mutex_unlock(&a->lock);
 }
 
-/* Takes @line, which may be NULL: no memory. */
+/* Takes @line, which can be NULL: no memory. */
 static void append_line(struct audit *a, char *line)
 {
 	size_t len = line ? strlen(line) : 0;
@@ -316,7 +316,7 @@ static void append_line(struct audit *a, char *line)
 	free(line);
 }
 
-/* Makes lines of the records that there are. */
+/* Makes lines of all waiting records. */
 static void make_lines(struct audit *a)
 {
 	uint64_t dropped = atomic_exchange(&a->dropped, 0);

@@ -3,10 +3,10 @@
  * audit - the audit stream: a line of JSON for each call that is selected, with
  * who did what to which path.  gannetd(8) has the format.
  *
- * Threads that serve calls put a record into a ring, and never wait: what finds
- * no room is dropped and counted, and the stream tells the number.  A thread of
- * the audit's own makes lines of the records and writes them.  While that fails
- * it tries again each second, and calls are served as ever.
+ * Threads that serve calls put a record into a ring, and never wait: a record
+ * that finds no room is dropped and counted, and the stream reports the number.
+ * A thread of the audit's own makes lines of the records and writes them.
+ * While that fails it tries again each second, and calls are served as ever.
  */
 #pragma once
 
@@ -35,16 +35,17 @@ struct rpc_audit *audit_hook(struct audit *a);
  */
 void audit_apply(struct audit *a, const struct options *o);
 /*
- * Opens the file of the stream that @o asks for anew, which logrotate has moved
- * away, and changes nothing else.  Without such a file it does nothing.  0, or
- * -errno after the reason was logged and written to @out: then the stream stays
- * in the file that it has.  The changer's thread; can wait for the file's disk.
+ * Opens the file of the stream that @o asks for again, as logrotate has moved
+ * it away, and changes nothing else.  Without such a file it does nothing.  0,
+ * or -errno after the reason was logged and written to @out: then the stream
+ * stays in the file that it has.  The changer's thread; can wait for the file's
+ * disk.
  */
 int audit_reopen(struct audit *a, const struct options *o,
 		 struct outcome *out);
 /* The user @uid of this machine had the locks of the client at @addr ended, or
- * with @name those of its host of that name.  NULL @a is fine.  A thread that
- * is registered with RCU; doesn't wait. */
+ * with @name only the locks of its host of that name.  NULL @a is fine.  A
+ * thread that is registered with RCU; doesn't wait. */
 struct audit_release {
 	uid_t			  uid;
 	struct in6_addr		  addr;
@@ -52,7 +53,7 @@ struct audit_release {
 	struct lock_totals	  ended;
 };
 void audit_note_release(struct audit *a, const struct audit_release *e);
-/* Writes what there is, if that can be written now; a write that hangs gets
+/* Writes the waiting records, if that is possible now; a write that hangs gets
  * five seconds, and then the rest is lost.  NULL is fine. */
 void audit_destroy(struct audit *a);
 

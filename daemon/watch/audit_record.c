@@ -36,7 +36,7 @@ static void put_hex(json_t *line, const char *key, const uint8_t *p, size_t len)
 	free(hex);
 }
 
-/* JSON has no bytes that are no UTF-8: they go as "KEY_hex" then. */
+/* JSON can't hold bytes that aren't UTF-8: they go as "KEY_hex" then. */
 static void put_bytes(json_t *line, const char *key, const uint8_t *p,
 		      size_t len)
 {

@@ -28,7 +28,7 @@ static enum audit_kind kind_of(const char *value)
 	return strcasecmp(value, "syslog") ? AUDIT_FILE : AUDIT_SYSLOG;
 }
 
-/* The opening of a file, whose disk may hang. */
+/* The opening of a file, whose disk can hang. */
 struct opening {
 	struct errand errand;
 	int	fd;

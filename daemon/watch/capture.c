@@ -54,7 +54,7 @@ struct shown {
 	const struct xprt *xprt;
 	bool		 is_reply;
 	uint32_t	 len;		/* of the message; */
-	unsigned	 n;		/* the pieces may have less of it */
+	unsigned	 n;		/* the pieces can have less of it */
 	struct iovec	 iov[MSG_MAX_SEGS];
 };
 
@@ -155,7 +155,7 @@ static void send_packets(struct capture *c)
 	c->out.p = c->out.start;
 }
 
-/* True if the file would be longer than it may, with @m and its end. */
+/* True if the file would exceed its limit, with @m and its end. */
 static bool is_too_long(const struct capture *c,
 			const struct capture_message *m)
 {
@@ -163,7 +163,7 @@ static bool is_too_long(const struct capture *c,
 	       CAPTURE_EXTRA(m->stored) + CAPTURE_FRAME > c->size;
 }
 
-/* Sends packets of the messages that there are. */
+/* Sends packets of the waiting messages. */
 static bool take_messages(struct stream *s)
 {
 	struct capture *c = container_of(s, struct capture, stream);

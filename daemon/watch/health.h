@@ -4,7 +4,7 @@
  * the paths of its exports answer.
  *
  * A question never waits for a file system: the crew looks at each directory,
- * and a question reports what has not answered an earlier one.
+ * and a question reports the directories that have not answered an earlier one.
  */
 #pragma once
 

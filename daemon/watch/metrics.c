@@ -132,7 +132,7 @@ static void put_durations(struct metrics_out *m, const struct proc_sums *n,
 	metrics_put_times(m, labels, &n->all);
 }
 
-/* A procedure that was never called has no samples: there are many. */
+/* A procedure that was never called has no samples: most are like that. */
 static void put_procedure(const struct rpc_program *prog,
 			  const struct rpc_version *version, uint32_t proc,
 			  struct rpc_proc_counts *n, void *arg)

@@ -22,7 +22,7 @@ struct metrics_clients {
 	unsigned nknown;
 	struct known *known;		/* by host */
 	unsigned nnamed;
-	struct metrics_client *named;	/* what to tell of each */
+	struct metrics_client *named;	/* the numbers to report */
 	uint64_t others[CLIENT_NUMBERS];	/* at the last update */
 	uint64_t rest[CLIENT_NUMBERS];
 };
@@ -57,7 +57,7 @@ static int host_order(const void *a, const void *b)
 		      sizeof(struct in6_addr));
 }
 
-/* Sets @more to what @now has more than @was. */
+/* Sets @more to the increase from @was to @now. */
 static void find_more(uint64_t more[CLIENT_NUMBERS],
 		      const uint64_t now[CLIENT_NUMBERS],
 		      const uint64_t was[CLIENT_NUMBERS])
@@ -73,8 +73,8 @@ static void add_more(uint64_t to[CLIENT_NUMBERS],
 		to[k] += more[k];
 }
 
-/* Compares the client with what it was.  One that was forgotten and came back
- * keeps its name, and counts from zero. */
+/* Compares the client with its earlier numbers.  One that was forgotten and
+ * came back keeps its name, and counts from zero. */
 static void look_back(const struct metrics_clients *t, struct known *c)
 {
 	static const uint64_t none[CLIENT_NUMBERS];
@@ -100,7 +100,7 @@ static struct known *least_named(struct known *all, unsigned n)
 	return least;
 }
 
-/* A name passes to a client only if it is twice as busy, so that it does not go
+/* A name passes to a client only if it is twice as busy: otherwise it would go
  * back and forth. */
 static void give_names(struct metrics_clients *t, struct known *all, unsigned n)
 {
@@ -127,7 +127,7 @@ static void give_names(struct metrics_clients *t, struct known *all, unsigned n)
 	}
 }
 
-/* A client that comes late to a name leaves what it had before in the rest. */
+/* A client that comes late to a name leaves its earlier numbers in the rest. */
 static void tell_client(struct metrics_clients *t, struct known *c)
 {
 	bool late = c->fresh && !c->is_new;

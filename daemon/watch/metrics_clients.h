@@ -2,10 +2,11 @@
 /*
  * metrics_clients - chooses the clients that metrics name, and sums the rest.
  *
- * Only so many are named, the busiest.  Each update adds what is new since the
- * last: to a client's own numbers if it has a name, else to the rest.  So no
- * number that was told decreases, clients that are forgotten take nothing back,
- * and each call is told once.  Pure but for memory; the thread that scrapes.
+ * Only so many are named, the busiest.  Each update adds the increase since the
+ * last one: to a client's own numbers if it has a name, else to the rest.  So
+ * no reported number decreases, clients that are forgotten take nothing back,
+ * and each call is reported once.  Pure except for memory; the thread that
+ * scrapes.
  */
 #pragma once
 
@@ -31,9 +32,9 @@ struct metrics_clients *metrics_clients_create(unsigned max);
 /* NULL is fine. */
 void metrics_clients_destroy(struct metrics_clients *t);
 /*
- * Takes the @n clients that there are now, of different hosts, and the numbers
- * of @others, which only grow.  Without memory nothing changes: what is new
- * comes with the next update.
+ * Takes the @n present clients, of different hosts, and the numbers of @others,
+ * which only grow.  Without memory nothing changes: the increase comes with the
+ * next update.
  */
 void metrics_clients_update(struct metrics_clients *t,
 			    const struct metrics_client *clients, unsigned n,

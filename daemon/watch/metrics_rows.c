@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* metrics_rows - the counters that are told as one family with labels. */
+/* metrics_rows - the counters that form one family with labels. */
 #include "daemon/watch/metrics_text.h"
 
 #include <string.h>

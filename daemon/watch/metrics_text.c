@@ -15,7 +15,7 @@ static const char *const suffixes[] = {
 	[METRICS_HISTOGRAM] = "", [METRICS_INFO] = "_info",
 };
 
-/* The bytes of the character at @p, or 0: it is no UTF-8 (RFC 3629). */
+/* The bytes of the character at @p, or 0: it is not UTF-8 (RFC 3629). */
 static unsigned utf8_length(const unsigned char *p)
 {
 	unsigned n = *p < 0x80 ? 1 : *p >= 0xc2 && *p < 0xe0 ? 2 :
@@ -32,7 +32,7 @@ static unsigned utf8_length(const unsigned char *p)
 	return n;
 }
 
-/* A byte that is no UTF-8 stands as \ooo, as in all output of the server. */
+/* A byte that is not UTF-8 appears as \ooo, as in all output of the server. */
 static void write_escaped(FILE *f, const char *text, bool quotes)
 {
 	const unsigned char *p = (const unsigned char *)text;

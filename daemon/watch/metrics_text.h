@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * metrics_text - writes metrics as OpenMetrics 1.0 text, or in the older
- * format of Prometheus (0.0.4), of which the same scrape may ask for either.
+ * metrics_text - writes metrics as OpenMetrics 1.0 text, or in the older format
+ * of Prometheus (0.0.4), of which the same scrape can ask for either.
  *
  * A family comes first, then its samples.  Pure; one thread per writer.
  */
@@ -44,8 +44,8 @@ void metrics_sample(struct metrics_out *m, const struct metrics_label *labels,
 void metrics_seconds(struct metrics_out *m, const struct metrics_label *labels,
 		     uint64_t ns);
 
-/* Times in ns: @counts[i] of them are no longer than @bounds[i] and longer than
- * the bound before, the last one of the @n + 1 counts has all others. */
+/* Times in ns: @counts[i] of them are at most @bounds[i] and longer than the
+ * bound before, the last one of the @n + 1 counts has all others. */
 struct metrics_times {
 	const uint64_t *bounds;
 	const uint64_t *counts;
@@ -59,8 +59,8 @@ void metrics_histogram(struct metrics_out *m,
 /* Ends the text. */
 void metrics_end(struct metrics_out *m);
 
-/* ---- metrics_rows.c: the counters (lib/stats.h) that are told as one family
- * of metrics with labels.  Each other counter is a family by itself.  Pure. */
+/* ---- metrics_rows.c: the counters (lib/stats.h) that form one family of
+ * metrics with labels.  Each other counter is a family by itself.  Pure. */
 
 #define METRICS_ROW_LABELS	2
 
@@ -72,7 +72,7 @@ struct metrics_row_family {
 	const char *labels[METRICS_ROW_LABELS];	/* names, then NULL */
 	const struct metrics_row {
 		const char *counter;	/* ends in '_': all that begin so */
-		/* NULL for those: the rest of the counter's name. */
+		/* NULL in such a row: the rest of the counter's name. */
 		const char *values[METRICS_ROW_LABELS];
 	} *rows;		/* the last has no counter */
 };

@@ -51,8 +51,8 @@ static int share_order(const void *a, const void *b)
 		      ((const struct share_seen *)b)->name);
 }
 
-/* An export that a reload took away may have its share still, beside that of a
- * new one at its path: these are told as one. */
+/* An export that a reload took away can still have its share, next to that of a
+ * new one at its path: report both as one. */
 static void merge_shares(struct shares_seen *s)
 {
 	size_t n = 0;

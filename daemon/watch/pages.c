@@ -54,7 +54,7 @@ static const char *hash_of(const char *element, char out[HASH_TEXT])
 	return out;
 }
 
-/* Only what the page itself contains runs or is loaded. */
+/* The page runs and loads only its own contents. */
 static void make_policy(struct pages *p)
 {
 	char script[HASH_TEXT], style[HASH_TEXT];
@@ -93,9 +93,9 @@ static bool make_page(void *arg, const char *accept, struct web_answer *out)
 
 /*
  * The commands of gannetctl whose results the status page has, and the members
- * that it has of each.  Every user of this machine can read the page, so what
- * the table in SECURITY.md leaves to the group of the control socket is not
- * here: options of rules, the state directory, and who has which lock.
+ * that it has of each.  Every user of this machine can read the page, so it
+ * omits data that the table in SECURITY.md leaves to the group of the control
+ * socket: options of rules, the state directory, and who has which lock.
  */
 static const struct part {
 	const char *command, *argument;

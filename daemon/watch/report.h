@@ -67,8 +67,8 @@ static inline void report_locks(const struct report *r, unsigned max,
 			row->locks(prog, max, fn, arg, totals);
 }
 
-/* The result of gannetctl's @command, which must only ask.  NULL: there is
- * none.  Any thread that is registered with RCU. */
+/* The result of gannetctl's @command, which must only ask.  NULL: no result.
+ * Any thread that is registered with RCU. */
 json_t *report_ask(struct report *r, const char *command,
 		   const char *argument);
 
@@ -102,7 +102,7 @@ json_t *who_disconnect(void *report, const char *argument, const char **wrong);
 /* The address as text, IPv4 in its own form; null for NULL.  Any thread. */
 json_t *who_host(const struct in6_addr *host);
 
-/* An address of a client, IPv4 as ::ffff:a.b.c.d; false: @text is no
+/* An address of a client, IPv4 as ::ffff:a.b.c.d; false: @text is not an
  * address. */
 bool who_parse_host(const char *text, struct in6_addr *out);
 

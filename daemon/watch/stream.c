@@ -19,13 +19,13 @@
  * when the server ends. */
 #define MORE_NS		(10 * NS_PER_S)
 #define REST_NS		(2 * NS_PER_S)
-/* Between two looks for more, when there was nothing: the threads that serve
+/* Between two looks for more, when the ring was empty: the threads that serve
  * calls wake no thread. */
 #define IDLE_MS		10
 
 /* ---- on the stream's thread */
 
-/* From now on there are seconds left, more while gannetctl reads. */
+/* From now on seconds are left, more while gannetctl reads. */
 static void start_end(struct stream *s)
 {
 	if (s->ending)
@@ -115,7 +115,7 @@ static void run_stream(void *arg)
 	s->kind->end(s);
 	release_stream(s);
 	atomic_store(&s->over, true);
-	/* A reader that sees the end may begin another at once. */
+	/* A reader that sees the end can begin another stream at once. */
 	close(s->fd);
 }
 

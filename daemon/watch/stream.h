@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * stream - what the calls of the server give, sent to gannetctl(8) while it
- * comes: a capture of RPC messages as a pcapng file, or a trace, which tells
- * where the time of calls went.
+ * stream - live data about the server's calls, sent to gannetctl(8): a capture
+ * of RPC messages as a pcapng file, or a trace, which tells where the time of
+ * calls went.
  *
- * Operation: the threads that serve calls copy what the filter takes into a
- * ring, and never wait: what finds no room is dropped and counted.  A stream
- * begins as a request of the control socket, and goes on over its connection,
- * on a separate thread.  It ends at a limit, when gannetctl shuts its side of
- * the connection down, and with the server; then gannetctl gets what is there,
- * for seconds.  A kind of stream has one at a time.
+ * Operation: the threads that serve calls copy the data that the filter accepts
+ * into a ring, and never wait: data that find no room are dropped and counted.
+ * A stream begins as a request of the control socket, and goes on over its
+ * connection, on a separate thread.  It ends at a limit, when gannetctl shuts
+ * its side of the connection down, and with the server; then gannetctl has some
+ * seconds to get the rest.  A kind of stream has one at a time.
  *
  * A trace sends an object of JSON for each call, a line each.  The first line
- * is an empty object; the calls that were dropped so far are told between
- * calls, and the last line has the sums.
+ * is an empty object; lines between them report the calls dropped so far, and
+ * the last line has the sums.
  *
  * Ownership: the kind's functions below run on the stream's thread; from
  * stream_open() to stream_start() the control thread has it.
@@ -36,21 +36,21 @@ struct stream_kind {
 	size_t	    ring;		/* bytes */
 	enum rpc_tap_place place;
 	struct rpc_tap tap;
-	const char *taken, *no_memory;	/* why there is no stream */
+	const char *taken, *no_memory;	/* why no stream begins */
 	/* Sets the limits and @texts, for the filter.  False, and *@wrong: the
 	 * options make no sense.  The control thread, like the next one. */
 	bool (*read)(struct stream *s, const json_t *options,
 		     const char *texts[3], const char **wrong);
-	/* Makes what one stream needs.  Its answer; NULL: no memory. */
+	/* Makes the kind's part of a stream.  Its answer; NULL: no memory. */
 	json_t *(*make)(struct stream *s);
 	/* Sends the first bytes; the server's calls are seen already. */
 	void (*begin)(struct stream *s);
-	/* Sends what there is, or sets s->full at a limit.  False: there was
-	 * nothing. */
+	/* Sends the waiting records, or sets s->full at a limit.  False: none
+	 * waited. */
 	bool (*take)(struct stream *s);
 	/* The tap has been removed: sends the last bytes, and tells the log. */
 	void (*end)(struct stream *s);
-	/* Frees what was made for this one. */
+	/* Undoes make(). */
 	void (*release)(struct stream *s);
 };
 
@@ -64,7 +64,7 @@ struct stream {
 	struct capture_filter filter;
 	struct ring	*ring;
 	/* The limits; 0: none. */
-	uint64_t	 count;		/* the kind's: of what it has left */
+	uint64_t	 count;		/* the kind's: messages or calls left */
 	uint64_t	 duration;	/* ns */
 	/* The stream's thread. */
 	bool		 full;		/* a limit is reached */
@@ -72,7 +72,7 @@ struct stream {
 	uint64_t	 sent;		/* bytes */
 	/* stream.c's */
 	int		 fd;
-	bool		 ending;	/* until when it may send: until */
+	bool		 ending;	/* it can send until @until */
 	bool		 stopping;	/* ... and the server ends */
 	uint64_t	 until;		/* clock_ns() */
 	bool		 started;	/* the thread is to be joined */
@@ -98,8 +98,8 @@ void stream_destroy(struct stream *s);
  *	snaplen			a capture's: bytes of a message that are kept
  *	slower			a trace's: us that a call takes at least
  *
- * Returns the answer; NULL and *@wrong: there is a mistake in the options, or
- * another stream.  The control thread.
+ * Returns the answer; NULL and *@wrong: a mistake in the options, or another
+ * stream runs.  The control thread.
  */
 json_t *stream_open(struct stream *s, const json_t *options,
 		    const char **wrong);

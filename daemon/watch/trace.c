@@ -34,7 +34,7 @@ struct trace {
 	uint64_t	 calls;
 	uint64_t	 told;		/* of those dropped */
 	char		*out;		/* BATCH and a line */
-	size_t		 len;		/* of what is there */
+	size_t		 len;		/* bytes in it */
 	/* The path of an account, as it was when the batch began. */
 	const struct account *of;
 	char		*path;		/* NULL: no export has it */

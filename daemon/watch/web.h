@@ -3,10 +3,10 @@
  * web - a few pages over HTTP, by libmicrohttpd: metrics, the status page and
  * the state for probes.
  *
- * One thread answers GET and HEAD.  A connection has one request; it
- * is closed after some seconds, answered or not, and so many may wait.  A
- * server at a loopback address answers only if it is asked for by an address or
- * as "localhost": otherwise a page of the Web, whose name leads to this machine
+ * One thread answers GET and HEAD.  A connection has one request; it is closed
+ * after some seconds, answered or not, and so many can wait.  A server at a
+ * loopback address answers only if it is asked for by an address or as
+ * "localhost": otherwise a page of the Web, whose name leads to this machine
  * once it was loaded, could read the answers in the administrator's browser.
  */
 #pragma once

@@ -101,7 +101,8 @@ static void who_note_mount(void *arg, const char *host, const char *path)
 
 	if (!paths) {
 		paths = json_array();
-		/* A host that is no text was not written by this server. */
+		/* A host that is not a string was not written by this
+		 * server. */
 		if (json_object_set_new(mounts, host, paths) < 0)
 			return;
 	}

@@ -104,7 +104,7 @@ static int fill_files(struct target *t)
 
 	if (!result)
 		return complain_run(t, -ENOMEM);
-	/* Data is filled in larger blocks than it may be read in. */
+	/* Data is filled in larger blocks than it is read in. */
 	o.depth = 8;
 	o.progress = false;
 	o.b.rate = 0;

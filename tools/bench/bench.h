@@ -4,13 +4,13 @@
  *
  * Operation: each thread drives its connections; each connection has as many
  * slots as its depth, and a slot has one call outstanding.  When its reply
- * came, the workload says what the slot calls next.  A transport carries
- * calls out and replies in; workloads know nothing of it.  The files are made
- * and removed by an ordinary session (nfs.h).
+ * came, the workload chooses the slot's next call.  A transport carries calls
+ * out and replies in; workloads know nothing of it.  The files are made and
+ * removed by an ordinary session (nfs.h).
  *
- * Ownership: threads own connections, connections own slots.  What the
- * workloads work on (struct target) and the options are shared and constant
- * while threads run.
+ * Ownership: threads own connections, connections own slots.  The workloads'
+ * files (struct target) and the options are shared and constant while threads
+ * run.
  */
 #pragma once
 
@@ -40,7 +40,7 @@ struct load_options {
 	uint32_t	 block;
 	int		 timeout_ms;	/* for a reply, and a connection */
 	bool		 progress;
-	bool		 lines;		/* of it, as there is no terminal */
+	bool		 lines;		/* of it, without a terminal */
 	FILE		*page;		/* or NULL */
 };
 
@@ -110,7 +110,7 @@ struct load_conn {
 	unsigned	 outstanding;
 	uint64_t	 next;		/* sequential offset, round-robin... */
 	uint64_t	 random;
-	uint64_t	 budget;	/* calls that may still be started */
+	uint64_t	 budget;	/* calls that can still be started */
 	void		*wire;		/* the transport's */
 	/* With --sec: has the context of its calls, owned. */
 	struct nfsc_session *session;
@@ -152,7 +152,7 @@ struct load_run {
 	_Atomic enum phase phase;
 	_Atomic unsigned running;	/* threads */
 	_Atomic unsigned resting;	/* of them: are done, but connected */
-	_Atomic bool	 released;	/* they may go */
+	_Atomic bool	 released;	/* they can go */
 	_Atomic uint64_t done_at;	/* clock_ns() when one was done last */
 	_Atomic bool	 complained;	/* about a reply with an error */
 	_Atomic int	 error;		/* first -errno: the run has failed */
@@ -198,7 +198,7 @@ void load_rest(struct load_thread *t);
 
 /* bench.c */
 
-/* Bounds how long a server may be silent, unless the user did. */
+/* Bounds how long a server can be silent, unless the user did. */
 void bench_bound(struct tool_options *o);
 /* True if the user wants it to end, since bench_catch(). */
 bool bench_interrupted(void);
@@ -273,8 +273,8 @@ static inline bool load_reserves(const struct target *t)
 
 /* page.c */
 
-/* Begins a page; without @path *@out is NULL.  The one that @path names stays
- * until page_close(), and if there are no results then. */
+/* Begins a page; without @path *@out is NULL.  An older file at @path stays
+ * until page_close(), and also then if the run has no results. */
 int page_open(const char *path, const char *title, const char *about,
 	      FILE **out);
 int page_close(FILE *f, const char *path);

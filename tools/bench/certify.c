@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* certify - goes through the list, and says what came of it. */
+/* certify - goes through the list, and reports the results. */
 #include "tools/bench/certify.h"
 
 #include <errno.h>
@@ -10,7 +10,7 @@
 static const char list_name[] =
 	"NVIDIA DGXC Storage Acceptance Test, 2026-07";
 
-/* The rows are numbered as those of the list are. */
+/* The rows have the list's numbers. */
 static const char cluster[] =
 	"it is about objects of Kubernetes: ask the cluster";
 static const char mounted[] =
@@ -77,7 +77,7 @@ static void put_judgement(FILE *f, json_t *rows, const struct certify_row *r,
 	else
 		fprintf(f, "%-14s  %-10s  %s: %s\n", r->id, shown[j],
 			r->requirement, text);
-	/* A row may take minutes. */
+	/* A row can take minutes. */
 	fflush(f);
 }
 
@@ -140,7 +140,7 @@ static int judge_all(struct certify *c)
 					"url", t->text, "list", list_name,
 					"rows", rows);
 
-		/* A URL may have bytes that JSON has not. */
+		/* A URL can have bytes that JSON has not. */
 		if (!all)
 			return tool_complain(t->text, -EILSEQ, 0);
 		json_dumpf(all, t->o->out, JSON_INDENT(2));

@@ -125,7 +125,7 @@ enum judgement certify_attributes(struct certify *c)
 	if (session_do(c->other, &get) < 0 || get.status != 0)
 		return certify_error(c, "GETATTR", get.err, get.status);
 	before = get.attr;
-	/* A server's clock may have ticks of some milliseconds. */
+	/* A server's clock can have ticks of some milliseconds. */
 	nanosleep(&(struct timespec){ .tv_nsec = 20000000 }, NULL);
 	if (session_do(c->target.t->s, &put) < 0 || put.status != 0)
 		return certify_error(c, "WRITE", put.err, put.status);

@@ -44,7 +44,7 @@ static int open_locker(struct locker *l, struct certify *c)
 	if (getrandom(&id, sizeof(id), GRND_NONBLOCK) < 0)
 		id = (unsigned)clock_ns();
 	snprintf(l->caller, sizeof(l->caller), "gannet-nfs.%08x", id);
-	/* A server may have it at MOUNT's port, and tell no rpcbind. */
+	/* A server can have it at MOUNT's port, unknown to rpcbind. */
 	err = wire_open(t->url.host, t->mount.port, RPC_NLM, NLM_VERSION,
 			&t->o->config, &l->w);
 	return err < 0 && t->mount.port ?

@@ -11,7 +11,7 @@
 /* An xid is a count over the slot's index, never 0. */
 #define XID_INDEX_BITS	14
 
-/* A start may be late by this, and is then made up for. */
+/* A start can be late by this, and is then made up for. */
 #define LATE_NS		(100u * NS_PER_MS)
 
 static uint64_t cpu_ns(clockid_t id)
@@ -82,7 +82,7 @@ void load_rest(struct load_thread *t)
 		sleep_ns(5000000);
 }
 
-/* Calls start at equal distances, as far as there are idle slots. */
+/* Calls start at equal distances, as far as slots are idle. */
 static bool may_start(struct load_thread *t, uint64_t now)
 {
 	if (now < t->due)
@@ -131,7 +131,7 @@ struct slot *load_find_slot(struct load_conn *c, uint32_t xid)
 	return &c->slots[i];
 }
 
-/* The first is told; the others are counted. */
+/* The first is reported; the others are counted. */
 static void complain_reply(const struct slot *s, int err)
 {
 	char what[160];

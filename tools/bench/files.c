@@ -21,8 +21,8 @@ struct batch {
 	struct target	*t;
 	enum nfsc_kind	 kind;
 	const struct nfs3_fh *dir;	/* that has the names */
-	/* Names end in the file's number, up to files / per; for COMMIT there
-	 * are only handles. */
+	/* Names end in the file's number, up to files / per; COMMIT has only
+	 * handles. */
 	const char	*prefix;
 	unsigned	 per;		/* two numbers; 0: one */
 	struct nfs3_fh	*fhs;		/* of CREATE and COMMIT, or NULL */

@@ -8,8 +8,8 @@
 static atomic_int interrupted;
 static _Atomic uint64_t interrupted_at;
 
-/* timeout(1) sends a signal to the program and to its group, so twice: the
- * second one counts when somebody may have sent it by hand. */
+/* timeout(1) sends a signal to the program and to its group, so twice: a second
+ * signal counts only if it comes late enough to be the user's. */
 static void note_interruption(int sig)
 {
 	uint64_t now = clock_ns();

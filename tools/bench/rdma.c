@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * rdma - calls by RPC-over-RDMA, over any fabric (RFC 8267 says what goes in
- * chunks).
+ * rdma - calls by RPC-over-RDMA, over any fabric (RFC 8267 defines the data
+ * that goes in chunks).
  *
  * Operation: a thread of the run has a separate loop, on which its connections'
  * requesters live.  Everything happens there, in done() of the reply before, or
- * by a timer where there is a rate; the thread itself waits.
+ * by a timer if a rate is set; the thread itself waits.
  *
  * Ownership: a wire is a connection's; a lane is a slot's, with the memory of
  * one call.
@@ -260,7 +260,7 @@ static void look_at_side(void *arg)
 
 	l->is_up = s->up == s->t->nconns;
 	l->is_done = !s->outstanding && !load_waits(s->t);
-	/* Where nothing is asked for, nothing has to come. */
+	/* Without outstanding calls no reply is due. */
 	l->replies = s->replies + !s->outstanding;
 	l->err = s->err;
 }

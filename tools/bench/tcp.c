@@ -4,8 +4,8 @@
  * ways.
  *
  * Operation: calls are gathered into one buffer (data of WRITE stays where it
- * is) and go out with one writev when all replies at hand are done with.
- * One recv takes as many replies as there are.
+ * is) and go out with one writev when all replies at hand are done with.  One
+ * recv takes all waiting replies.
  */
 #include "tools/bench/bench.h"
 
@@ -81,7 +81,8 @@ static void link_fini(struct link *w)
 	free(w->in);
 }
 
-/* Adds to what is unsent; what lies behind the last piece lengthens it. */
+/* Adds unsent bytes; if they follow the last piece in memory, they lengthen
+ * it. */
 static void add_unsent(struct link *w, const uint8_t *p, size_t len)
 {
 	struct iovec *last = w->iov + w->iov_n - 1;
@@ -119,7 +120,7 @@ static bool start_call(struct link *w, struct slot *s, uint64_t now)
 	return true;
 }
 
-/* Starts what is idle, as far as there is room. */
+/* Starts calls of idle slots, as far as they fit. */
 static void start_calls(struct link *w)
 {
 	uint64_t now = clock_ns();
@@ -193,7 +194,7 @@ static int take_record(struct link *w, uint64_t now)
 	return err;
 }
 
-/* Takes apart what was received, up to @end.  The fragments of a record are
+/* Takes apart the received bytes, up to @end.  The fragments of a record are
  * moved together. */
 static int take_records(struct link *w, const uint8_t *end, uint64_t now)
 {
@@ -298,7 +299,7 @@ static int wait_ms(const struct load_thread *t, uint64_t now, uint64_t heard)
 	return until > now ? (int)((until - now) / NS_PER_MS) + 1 : 0;
 }
 
-/* Waits once, and does what there is to do then. */
+/* Waits once, and then does all due work. */
 static int serve_round(struct load_thread *t, struct link *w, int ep,
 		       uint64_t *heard)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* work - what a slot calls next, and what its reply must hold. */
+/* work - the next call of a slot, and the check of its reply. */
 #include "tools/bench/bench.h"
 
 #include <errno.h>
@@ -95,12 +95,12 @@ static int reply_read(struct slot *s, struct xdr_in *x, struct counts *n)
 	pass_attr(x);
 	count = xdr_get_u32(x);
 	xdr_get_bool(x);
-	/* A server may read less, but not nothing within a file. */
+	/* A server can read less, but not nothing within a file. */
 	if (xdr_get_u32(x) != count || count > s->op.count || count == 0 ||
 	    (s->moved && s->moved_len != count))
 		return -EBADMSG;
 	n->bytes += count;
-	/* Segments of a message may end in the data; it comes whole. */
+	/* Segments of a message can end in the data; here it is whole. */
 	if (options_of(s)->b.verify) {
 		const uint8_t *data = s->moved ? s->moved :
 				      xdr_get_fixed(x, count).data;
@@ -177,8 +177,7 @@ const char *workload_call_name(const struct slot *s)
 	return calls[s->op.kind].name;
 }
 
-/* ---- workloads.  Each sets what the call is about; false: nothing is
- * left. */
+/* ---- workloads.  Each sets the call's object; false: nothing is left. */
 
 struct workload {
 	const char	*name;
@@ -390,7 +389,7 @@ int workload_reply(struct slot *s, struct xdr_in *x, struct counts *n)
 	s->op.status = xdr_get_u32(x);
 	if (s->op.status != STATUS_OK)
 		return xdr_ok(x) ? -EREMOTEIO : -EBADMSG;
-	/* Attributes of what was looked up and the like need no look. */
+	/* Attributes, such as those in a reply to LOOKUP, need no check. */
 	err = calls[s->op.kind].reply(s, x, n);
 	return err ? err : xdr_ok(x) ? 0 : -EBADMSG;
 }

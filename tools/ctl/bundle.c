@@ -4,7 +4,7 @@
  *
  * Its parts are gathered and listed, and written only with -w.  A server that
  * does not answer leaves its parts out.  Keys and filehandles are not in it:
- * nothing reads them, and what looks like one is crossed out.
+ * nothing reads them, and text that looks like one is crossed out.
  */
 #include "tools/ctl/ctl.h"
 
@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #define PART_MAX	(4u << 20)	/* bytes */
-#define HEX_MAX		32		/* digits that are no secret */
+#define HEX_MAX		32		/* digits that are not secret */
 
 /* The server is asked, or else a command of the shell is run. */
 static const struct part {
@@ -52,7 +52,7 @@ static void hide_hex(char *text)
 	}
 }
 
-/* Crosses out what follows a word for a secret, and "=" or ":". */
+/* Crosses out the text after a word for a secret, and "=" or ":". */
 static void hide_values(char *text)
 {
 	static const char *const words[] = { "key", "secret", "password",
@@ -138,7 +138,7 @@ static int write_bundle(const char *name, char *const texts[NPARTS])
 	return EXIT_SUCCESS;
 }
 
-/* Lists what is in the bundle, and writes it if there is a @name. */
+/* Lists the parts of the bundle, and writes it if @name is given. */
 static int make_bundle(const struct ctl *c, const char *name)
 {
 	char *texts[NPARTS] = { NULL };

@@ -119,7 +119,8 @@ static int copy_blocks(struct capturing *c)
 		if (whole < 0)
 			return complain("the server sends no capture");
 		err = write_blocks(c, (size_t)whole);
-		if (err)	/* a reader that has seen enough is no error */
+		if (err)	/* a reader that has seen enough is not an
+				 * error */
 			return err == -EPIPE ? EXIT_SUCCESS :
 			       complain("%s: %s", c->name, strerror(-err));
 		c->len -= (size_t)whole;
@@ -129,8 +130,8 @@ static int copy_blocks(struct capturing *c)
 
 /* ---- the server */
 
-/* There are contents of files in it: it is for its owner alone, who is this
- * user, also if it was there before.  0 or -errno. */
+/* The capture has contents of files, so it is for its owner alone, this user,
+ * even if the file existed before.  0 or -errno. */
 static int make_private(int fd)
 {
 	struct stat st;
@@ -146,8 +147,8 @@ static int make_private(int fd)
 	return ftruncate(fd, 0) < 0 ? -errno : 0;
 }
 
-/* Others may have made a link there, as in /tmp, to a file of this user that is
- * to be lost.  One of root's, as /dev/stdout, leads where it should. */
+/* Others can have made a link there, as in /tmp, to destroy a file of this
+ * user.  A link of root's, as /dev/stdout, is trusted. */
 static int open_own(const char *name)
 {
 	const int flags = O_WRONLY | O_CREAT | O_CLOEXEC;

@@ -37,7 +37,7 @@ int ctl_reload(const struct ctl *c, int n, char **words)
 						 PATIENCE), show_changes);
 }
 
-/* A success is silent: logrotate(8) mails what its hooks print. */
+/* A success is silent: logrotate(8) mails the output of its hooks. */
 static void show_nothing(const json_t *r)
 {
 	(void)r;

@@ -62,8 +62,8 @@ int ctl_print(const struct ctl *c, json_t *result,
 	      void (*print)(const json_t *result));
 
 /* plain.c */
-/* Writes what terminals obey, in each text of @answer, as gannet-exports(5)
- * does: ESC is \033. */
+/* Escapes characters that terminals obey, in each text of @answer, as
+ * gannet-exports(5) does: ESC is \033. */
 void ctl_plain(json_t *answer);
 
 /* change.c */
@@ -94,7 +94,7 @@ struct stream_option {
 	const char *help;	/* NULL: not shown */
 	enum {
 		STREAM_TEXT, STREAM_NUMBER,
-		STREAM_SIZE,	/* K, M and G may follow */
+		STREAM_SIZE,	/* K, M and G can follow */
 		STREAM_MS,	/* sent as us */
 		STREAM_FILE, STREAM_JSON,	/* ours */
 	} kind;
@@ -125,7 +125,7 @@ int ctl_capture(const struct ctl *c, int argc, char **argv);
 int ctl_trace(const struct ctl *c, int argc, char **argv);
 
 /* show.c: results as text for people */
-/* A member of @o; "?", and 0, if there is no such string or integer. */
+/* A member of @o; "?", and 0, without such a string or integer. */
 const char *text_of(const json_t *o, const char *key);
 /* Prints behind @before how often limits held back the calls of @o, if they
  * did. */

@@ -23,7 +23,7 @@ static bool is_state(const json_t *r, const char *state)
 }
 
 /* Asks again until nothing is left or the time is over.  Takes @r, and returns
- * what is left; NULL after a message. */
+ * the last answer; NULL after a message. */
 static json_t *wait_until_drained(const struct ctl *c, json_t *r,
 				  unsigned seconds)
 {

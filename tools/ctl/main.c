@@ -109,7 +109,7 @@ static const struct ctl_command *find_command(const char *name)
 	return command;
 }
 
-/* @name: NULL if there was no argument. */
+/* @name: NULL without an argument. */
 static int complain_unknown(const char *name)
 {
 	const struct ctl_command *c;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* stream - what the server sends behind its answer, until Ctrl-C. */
+/* stream - the data that the server sends after its answer, until Ctrl-C. */
 #include "tools/ctl/ctl.h"
 
 #include <errno.h>

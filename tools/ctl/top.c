@@ -191,7 +191,7 @@ static void print_json(const struct top *t, const struct top_row *rows,
 	json_decref(o);
 }
 
-/* The room of a table: rows, and bytes of a name beside its numbers. */
+/* The room of a table: rows, and bytes of a name next to its numbers. */
 struct room {
 	size_t rows;
 	int    name, line;
@@ -211,7 +211,7 @@ static struct room table_room(const struct top *t)
 }
 
 /* A long name ends most unlike others: the end of it that fits in @width, and a
- * mark; whole where the table is no screen. */
+ * mark; whole where the output is not a screen. */
 static const char *name_text(const struct top *t, const char *name, int width,
 			     char out[static 512])
 {
@@ -259,7 +259,7 @@ static void print_table(const struct top *t, const struct top_row *rows,
 		printf("\033[J");
 }
 
-/* Asks, and prints what happened since the last round; the first one prints
+/* Asks, and prints the changes since the last round; the first one prints
  * nothing.  False: the server does not answer, or the output has gone. */
 static bool top_round(struct top *t)
 {

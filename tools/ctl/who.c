@@ -157,7 +157,7 @@ static int wrong_usage(const char *text)
 	return USAGE;
 }
 
-/* Options that may stand behind these commands. */
+/* Options that can stand behind these commands. */
 static const struct option who_options[] = {
 	{ "by", required_argument, NULL, 'b' },
 	{ "json", no_argument, NULL, 'j' },

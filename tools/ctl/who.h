@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* who - gannetctl's commands that tell who does what.  One thread. */
+/* who - gannetctl's commands about clients and their calls.  One thread. */
 #pragma once
 
 #include <stdint.h>

@@ -18,7 +18,8 @@ struct unit {
 	struct io_u	*io_u;
 	struct job_link	*link;
 	uint64_t	 at;		/* bytes that are done */
-	unsigned	 patience;	/* the server may ask for it so often */
+	unsigned	 patience;	/* how often the server can ask for
+					 * it */
 };
 
 enum { PATIENCE = 300, PAUSE_MS = 100 };
@@ -46,7 +47,7 @@ static void set_call(const struct thread_data *td, struct unit *u)
 				    (unsigned long long)most);
 }
 
-/* Sends the call for what is left. */
+/* Sends the call for the rest. */
 static int send_unit(const struct thread_data *td, struct unit *u)
 {
 	int err;
@@ -77,7 +78,7 @@ static int take_bytes(struct unit *u)
 	return EIO;
 }
 
-/* The first error is told; fio counts all. */
+/* The first error is reported; fio counts all. */
 static void complain_op(struct job *j, const struct unit *u)
 {
 	char what[NFS_PATH_MAX + 64];
@@ -152,7 +153,7 @@ static enum fio_q_status queue_unit(struct thread_data *td, struct io_u *io_u)
 
 /* ---- replies */
 
-/* Nothing came over any link for as long as a server may be silent. */
+/* Nothing came over any link for as long as a server can be silent. */
 static void redial_links(struct job *j)
 {
 	for (unsigned i = 0; i < j->nlinks; i++)

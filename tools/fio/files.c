@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * files - the files of a job: found or made before it runs, with what it will
- * read in them.
+ * files - the files of a job: found or made before it runs, with the data that
+ * it will read.
  */
 #include "tools/fio/job.h"
 
@@ -77,7 +77,7 @@ static int find_or_create(struct job *j, const struct nfs3_fh *dir,
 
 	for (int i = 0; i < NAMES_TRIED && err == ENOENT && make; i++) {
 		err = create_name(j, dir, name, op);
-		/* The reply to CREATE may lack the handle. */
+		/* The reply to CREATE can lack the handle. */
 		if (err == EEXIST || (!err && !op->obj.len))
 			err = look_up_in(j, dir, name, op);
 	}
@@ -151,7 +151,7 @@ int job_remove_file(struct thread_data *td, struct fio_file *f)
 	struct nfsc_op op;
 	int err;
 
-	/* The server may be the reason why the job ends. */
+	/* The server might be the reason why the job ends. */
 	if (!j || !j->nlinks)
 		return ENOTCONN;
 	err = find_above(j, f->file_name, &dir, name, &op);
@@ -165,7 +165,7 @@ int job_remove_file(struct thread_data *td, struct fio_file *f)
 	       0;
 }
 
-/* ---- what was written, and is stored */
+/* ---- written and stored data */
 
 void job_note_write(struct job_file *f, const struct nfsc_op *op)
 {

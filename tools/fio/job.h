@@ -9,8 +9,8 @@
  * Ownership: a job is its thread_data's (io_ops_data).  fio frees its fio_file,
  * so the handles are the job's.  One thread at a time uses a job.
  *
- * Errors: these functions say what went wrong, in one line, and return an
- * errno, which is positive, as fio has them.
+ * Errors: these functions report errors in one line, and return an errno, which
+ * is positive, as fio has them.
  */
 #pragma once
 
@@ -28,7 +28,7 @@ struct job_options {
 	unsigned transport;		/* enum job_transport */
 	unsigned port, mountport;	/* 0: not given */
 	unsigned connections;
-	unsigned reply_s;		/* how long a server may be silent */
+	unsigned reply_s;		/* how long a server can be silent */
 	unsigned reconnects;
 };
 
@@ -83,13 +83,13 @@ int job_remove_file(struct thread_data *td, struct fio_file *f);
 /* A COMMIT that is sent now; some can be under way. */
 struct nfsc_op job_commit(const struct job_file *f);
 /* Learns the outcome of a WRITE, or of a COMMIT: EIO if the server has lost
- * some of what it had acknowledged. */
+ * data that it had acknowledged. */
 void job_note_write(struct job_file *f, const struct nfsc_op *op);
 int job_note_commit(struct job_file *f, const struct nfsc_op *op);
 
 /* The errno of an operation that is over, 0 if it went well. */
 int job_errno(const struct nfsc_op *op);
-/* Says what went wrong with @what, an operation if @op isn't NULL. */
+/* Reports an error of @what, an operation if @op isn't NULL. */
 void job_say(const char *what, const struct nfsc_op *op, int err);
 /* The same; sets the error of @td, and returns it. */
 int job_complain(struct thread_data *td, const char *what,

@@ -159,7 +159,7 @@ static int remove_at(struct tool *t, const struct nfs3_fh *dir,
 	};
 	if (session_do(t->s, op) < 0)
 		return op->err;
-	/* Somebody else has removed it, or the first of two tries has. */
+	/* Another client has removed it, or the first of two tries has. */
 	if (op->status == NFS_NOENT && t->o->force)
 		op->status = 0;
 	return op->status != 0 ? -EIO : 0;

@@ -2,12 +2,12 @@
 /*
  * copy - a file's bytes, many blocks under way at a time.
  *
- * Operation: blocks are a ring.  A get starts them in order and writes each
- * out when all before it are there, so the local side may be a pipe.  A put
- * writes UNSTABLE and commits now and then; when the server's verifier says
- * that it may have lost something (RFC 1813 section 3.3.7), everything since
- * the last COMMIT is read and sent again.  What can't be read again, a pipe,
- * is written FILE_SYNC.
+ * Operation: blocks are a ring.  A get starts them in order and writes each out
+ * when all before it are there, so the local side can be a pipe.  A put writes
+ * UNSTABLE and commits now and then; when the server's verifier says that it
+ * might have lost something (RFC 1813 section 3.3.7), everything since the last
+ * COMMIT is read and sent again.  A pipe, which can't be read again, is written
+ * FILE_SYNC.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -171,7 +171,7 @@ static int one_over(struct ring *r, struct block *b)
 	return TOOL_OK;
 }
 
-/* Takes what comes next. */
+/* Takes the next block whose operation is over. */
 static int take_block(struct ring *r)
 {
 	struct nfsc_op *op = session_wait(r->t->s);
@@ -294,8 +294,8 @@ int copy_get(struct tool *t, struct tool_object *obj, struct copy_end *to)
 	for (unsigned i = 0; !end && err == TOOL_OK; i = (i + 1) % r.n) {
 		struct block *b = &r.b[i];
 
-		/* Beyond the size only one block is asked for: it may have
-		 * grown meanwhile. */
+		/* Beyond the size only one block is asked for: the file can
+		 * have grown meanwhile. */
 		while (err == TOOL_OK && asked < at + (uint64_t)r.n * r.size &&
 		       (asked < obj->attr.attr.size || asked <= at)) {
 			err = get_start(&r, &r.b[(asked - from) / r.size %
@@ -405,7 +405,7 @@ int copy_put(struct tool *t, const struct nfs3_fh *fh, struct copy_end *from)
 	struct progress p;
 	struct ring r;
 	struct stat st;
-	/* A pipe or a device does not say how much there is. */
+	/* A pipe or a device does not tell its size. */
 	bool sized = fstat(from->fd, &st) == 0 && S_ISREG(st.st_mode);
 	int err = ring_init(&r, t, fh, NFS_OP_WRITE,
 			    sized ? from->size : UINT64_MAX);

@@ -3,8 +3,8 @@
  * cp - copies of trees, in both directions.
  *
  * A file is written aside, in its directory, and gets its name when it is
- * complete.  The name aside is made of what tells one file from another at its
- * source, so that a later copy finds the part that an earlier one has left.
+ * complete.  The name aside is made of the identity of the file at its source,
+ * so a later copy finds the part that an earlier one has left.
  */
 #pragma once
 
@@ -23,12 +23,12 @@ int cp_put(int n, char *const from[], const char *url,
 /* These are said about a source, and about its copy. */
 extern const char cp_changed[], cp_differs[], cp_again[];
 
-/* Tells a user of --continue that there is no earlier copy of a directory below
+/* Tells a user of --continue that no earlier copy of a directory exists below
  * @into; it can be @into itself. */
 void cp_nothing_to_continue(const struct tool_options *o, const char *name,
 			    const char *into);
 
-/* True if what is below the copied directory and has this name stays. */
+/* True if objects of this name below the copied directory are left out. */
 bool cp_is_excluded(const struct tool_options *o, const char *name);
 
 enum { ASIDE_NAME = 32 };
@@ -57,7 +57,7 @@ void cp_aside_name(const struct cp_file *source, const char *name,
 struct aside {
 	int	    dir;	/* the caller's */
 	const char *name;	/* that it gets, the caller's */
-	int	    fd;		/* behind what is there of it, */
+	int	    fd;		/* behind the bytes it has, */
 	uint64_t    have;	/* so many bytes */
 	bool	    there;	/* a file of that name is replaced, */
 	mode_t	    mode;	/* which has this mode */
@@ -66,22 +66,22 @@ struct aside {
 
 /*
  * Opens the file aside for @name in the directory @dir: with @resume behind the
- * part that is there, else empty.  0 or -errno: -EBUSY, another process writes
- * it; -EEXIST or -ELOOP, there is something of that name which is no file.
+ * existing part, else empty.  0 or -errno: -EBUSY, another process writes it;
+ * -EEXIST or -ELOOP, the name belongs to something other than a file.
  */
 int aside_open(struct aside *a, int dir, const char *name,
 	       const struct cp_file *source, bool resume);
-/* All is written: asks whether there was room for it.  0; or -errno, and it is
- * removed, since nobody knows what is there of it. */
+/* All is written: asks whether the disk had room for it.  0; or -errno, and it
+ * is removed, since its contents are unknown. */
 int aside_settle(struct aside *a);
 /* Gives it its name.  0 or -errno. */
 int aside_place(struct aside *a);
 /* Removes it. */
 void aside_drop(struct aside *a);
-/* Ends the writing; without @keep what is still aside is removed. */
+/* Ends the writing; without @keep a file still aside is removed. */
 int aside_close(struct aside *a, bool keep);
 
-/* ---- what is sent */
+/* ---- objects to be sent */
 
 /* Directories in one another; each has a descriptor. */
 enum { HERE_LEVELS_MAX = 256 };
@@ -150,8 +150,8 @@ int there_make(struct tool *t, const struct nfs3_fh *dir, const char *aside,
 	       uint32_t mode, struct tool_object *made);
 /*
  * Finds the part of a file of @size bytes that an earlier copy has left, if it
- * is this user's: all of it is on the server's disk then.  made->fh.len is 0 if
- * there is none.
+ * is this user's: all of it is on the server's disk then.  made->fh.len is 0
+ * without such a part.
  */
 int there_find(struct tool *t, const struct nfs3_fh *dir, const char *aside,
 	       uint64_t size, struct tool_object *made);

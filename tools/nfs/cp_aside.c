@@ -105,7 +105,8 @@ bool cp_is_excluded(const struct tool_options *o, const char *name)
 	return false;
 }
 
-/* Whether what is open still has the name, or got its final one meanwhile. */
+/* Whether the open file still has the name aside, or got its final one
+ * meanwhile. */
 static bool part_has_name(const struct aside *a, const struct stat *st)
 {
 	struct stat now;
@@ -115,7 +116,7 @@ static bool part_has_name(const struct aside *a, const struct stat *st)
 }
 
 /* Where the system gives files another owner (vfat, sshfs, a squashed NFS), a
- * part that is found is not known to be this user's: it is made anew. */
+ * part that is found is not known to be this user's: it is made again. */
 static int check_found(const struct aside *a, const struct stat *st)
 {
 	if (!S_ISREG(st->st_mode) || st->st_nlink > 1)
@@ -184,8 +185,8 @@ int aside_open(struct aside *a, int dir, const char *name,
 	return err;
 }
 
-/* NFS, CIFS and FUSE can write when a file is closed, and say only then that
- * there is no room, or no disk.  Each descriptor's close does that. */
+/* NFS, CIFS and FUSE can write when a file is closed, and report only then that
+ * the disk is full, or gone.  Each descriptor's close does that. */
 int aside_settle(struct aside *a)
 {
 	int other = fcntl(a->fd, F_DUPFD_CLOEXEC, 0);

@@ -2,9 +2,9 @@
 /*
  * cp_get - cp from a server.
  *
- * The server chooses names, and may list one twice: as a symbolic link to
+ * The server chooses names, and can list one twice: as a symbolic link to
  * anywhere, and as a directory.  So each local file is opened in the descriptor
- * of its directory, by a name that is no path, and never through a link.
+ * of its directory, by a name that is not a path, and never through a link.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -42,7 +42,7 @@ struct copied_dir {
 	struct walk_at	  at;		/* with the name below, and the */
 	struct copied_dir *up;		/* counted; NULL: the walk's top */
 	unsigned	  users;
-	int		  fd;		/* -1: there is none, in a dry run */
+	int		  fd;		/* -1: none, in a dry run */
 	bool		  fresh;	/* made by this copy */
 	bool		  left;		/* by the walk, which saw all of it */
 	char		  name[];
@@ -119,7 +119,8 @@ static int set_mtime(int fd, const struct timespec *mtime)
 	return futimens(fd, times) < 0 ? -errno : 0;
 }
 
-/* At the end: a directory that its owner may not write to takes no files. */
+/* At the end: no files can be made in a directory that its owner may not write
+ * to. */
 static int set_attributes(const struct fetch *f, const struct walk_at *at,
 			  int fd, mode_t mode)
 {

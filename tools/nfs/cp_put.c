@@ -2,7 +2,7 @@
 /*
  * cp_put - cp to a server.
  *
- * Local names may change meanwhile: each is opened in its directory's
+ * Local names can change meanwhile: each is opened in its directory's
  * descriptor, and not through a link.
  */
 #include <dirent.h>
@@ -61,7 +61,7 @@ static void name_here(const struct tool *t, const struct here *h,
 	fputs(end, t->o->out);
 }
 
-/* --dry-run: looks at what an earlier copy has made, and makes nothing. */
+/* --dry-run: looks at the objects of an earlier copy, and makes none. */
 static int name_file(struct tool *t, const struct here *h,
 		     const struct nfs3_fh *dir, const char *name,
 		     const struct stat *st)
@@ -80,7 +80,7 @@ static int name_file(struct tool *t, const struct here *h,
 	return err;
 }
 
-/* The directory of this name on the server, which may be there. */
+/* The directory of this name on the server, which can already exist. */
 static int make_there(struct tool *t, const struct here *h,
 		      const struct place *to, struct tool_object *made)
 {
@@ -289,8 +289,8 @@ static int send_as(struct tool *t, const struct here *h,
 	return send_dir(t, h, &(struct place){ .dir = &at->fh });
 }
 
-/* Into a directory that is there, under its own name; else as what the URL
- * names. */
+/* Into a directory that is there, under its own name; else as the URL's
+ * object. */
 static int send_top(struct tool *t, const char *from,
 		    const struct tool_object *at, void **names)
 {

@@ -60,8 +60,8 @@ bool send_is_done(const struct tool *t, const struct tool_object *at,
 	return cp_is_done(source, &copy, t->o->preserve);
 }
 
-/* A file that was put in its place is a change, too: it can be older than the
- * copy, which --continue would take for a copy of it. */
+/* Another file in its place is also a change: it can be older than the copy,
+ * which --continue would take for a copy of it. */
 static bool has_changed(const struct here *h, int fd, const struct stat *was)
 {
 	struct stat is, named;

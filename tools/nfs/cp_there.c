@@ -39,7 +39,7 @@ int there_make(struct tool *t, const struct nfs3_fh *dir, const char *aside,
 }
 
 /* Others who may write to the directory can guess the name.  Its data can be in
- * the server's memory, and a restart may lose it: so all of it is committed
+ * the server's memory, and a restart would lose it: so all of it is committed
  * before it is read. */
 int there_find(struct tool *t, const struct nfs3_fh *dir, const char *aside,
 	       uint64_t size, struct tool_object *made)

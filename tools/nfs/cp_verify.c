@@ -71,7 +71,7 @@ int hash_here(struct tool *t, struct cp_hash *h, int fd, const char *name)
 	hash_begin(h, (struct copy_end){ .fd = fd, .name = name });
 	/* So that it comes from the disk, not from memory.  If the flush fails,
 	 * the bytes can still be read from a cache, here or in the disk.
-	 * EINVAL: there is nothing to flush. */
+	 * EINVAL: nothing to flush. */
 	if (n > 0 && fdatasync(fd) < 0 && errno != EINVAL)
 		n = -errno;
 	posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);

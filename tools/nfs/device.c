@@ -10,7 +10,7 @@
 
 enum { PORTS = 8, GIDS = 256 };
 
-/* The line of a file, which may not be there. */
+/* The line of a file, which can be missing. */
 static bool read_sysfs(char out[DEVICE_TEXT], const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 static bool read_sysfs(char out[DEVICE_TEXT], const char *fmt, ...)
@@ -101,7 +101,7 @@ bool device_read(const char *sys, const char *name,
 		return false;
 	read_sysfs(out->layer, "%s/link_layer", port);
 	read_sysfs(out->gid, "%s/gids/%u", port, out->index);
-	/* A GID of InfiniBand or iWARP has a type too, which says nothing. */
+	/* A GID of InfiniBand or iWARP also has a type, which means nothing. */
 	if (found)
 		read_sysfs(out->type, "%s/gid_attrs/types/%u", port,
 			   out->index);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* device - what sysfs tells of an RDMA device. */
+/* device - data of sysfs about an RDMA device. */
 #pragma once
 
 #include <stdbool.h>
@@ -20,8 +20,8 @@ struct device {
  * Reads about the device @name below @sys, which is "/sys/class": of its ports
  * and their GIDs the one of the address @local.  On RoCE that is the address
  * itself, a GID of RoCE v2 before one of v1.  Where no GID is like that, as on
- * InfiniBand and iWARP, it is the first one of the first port.  False: there is
- * no such device.
+ * InfiniBand and iWARP, it is the first one of the first port.  False: no such
+ * device.
  */
 bool device_read(const char *sys, const char *name,
 		 const struct sockaddr_storage *local, struct device *out);

@@ -37,8 +37,8 @@ static int keep_entry(struct listing *l, struct nfsc_entry *e)
 	return 0;
 }
 
-/* Takes the entries of @op; advances it to the entries that follow.  Names
- * that are left out count too: they can go on forever as well. */
+/* Takes the entries of @op; advances it to the entries that follow.  Names that
+ * are left out also count: they can go on forever as well. */
 static int keep_page(struct tool *t, struct listing *l, struct nfsc_op *op)
 {
 	struct nfsc_entry *e = op->entries, *next;
@@ -63,7 +63,8 @@ static int complain_list(const struct tool *t, const char *what, int err,
 	return t->silent ? TOOL_FAILED : tool_complain(what, err, status);
 }
 
-/* Nothing more comes, the same again, or too much: names may be missing. */
+/* Nothing more comes, the same again, or too much: perhaps names are
+ * missing. */
 static int complain_endless(const struct tool *t, const char *what, int err)
 {
 	if (t->silent)

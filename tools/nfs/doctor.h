@@ -12,7 +12,8 @@
 #include "tools/nfs/tool.h"
 #include "tools/nfs/wire.h"
 
-/* GOOD; a fact; what works less well; what keeps a mount from working. */
+/* GOOD; a fact; things that work less well; a fault that keeps a mount from
+ * working. */
 enum verdict { GOOD, FACT, POOR, BAD };
 
 struct json_t;

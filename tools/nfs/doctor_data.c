@@ -5,7 +5,7 @@
  *
  * Over RDMA a READ has a Write chunk, a READDIRPLUS offers a Reply chunk, a
  * WRITE has a Read chunk, doctor_long.c has the long messages, and the other
- * calls go without.  What is read must be the same over all transports; only
+ * calls go without.  The data read must be the same over all transports; only
  * --write makes a file, which is removed.
  */
 #include <errno.h>
@@ -39,7 +39,7 @@ struct sample {
 	uint8_t	 first[SAMPLE], now[SAMPLE];
 };
 
-/* Does the URL ask for this one?  rdma:// asks for a device if there is one. */
+/* Does the URL ask for this one?  rdma:// asks for a device if one exists. */
 static bool is_asked_for(const struct doctor *d, const struct way *way,
 			 bool device)
 {

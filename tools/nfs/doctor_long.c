@@ -2,10 +2,10 @@
 /*
  * doctor_long - calls and replies of RDMA that are too long to go inline.
  *
- * A symbolic link's target is no data of its own in the call and in the reply,
- * as this client makes them.  So with the smallest inline size there is, the
- * SYMLINK of a long target has to go as a Position-Zero Read chunk, and the
- * READLINK has to come through the Reply chunk (RFC 8166 section 3.5).
+ * This client gives a symbolic link's target no separate chunk, in the call or
+ * the reply.  So with the smallest inline size, the SYMLINK of a long target
+ * has to go as a Position-Zero Read chunk, and the READLINK has to come through
+ * the Reply chunk (RFC 8166 section 3.5).
  */
 #include <stdio.h>
 #include <string.h>
@@ -26,7 +26,7 @@ static void fill_target(char target[TARGET + 1])
 	target[TARGET] = '\0';
 }
 
-/* The handle may not come with the reply. */
+/* The reply can lack the handle. */
 static void look_up(struct nfsc_session *s, const struct nfs3_fh *dir,
 		    struct nfsc_op *op)
 {
@@ -89,7 +89,7 @@ void doctor_long(struct doctor *d, const char *way, const struct tool *t,
 	else
 		read_back(d, way, s, &op, target);
 	session_close(s);
-	/* It may be there although its call failed. */
+	/* It can exist although its call failed. */
 	op = (struct nfsc_op){ .kind = NFS_OP_REMOVE, .fh = *dir,
 			       .name = name };
 	if (session_do(t->s, &op) < 0 ||

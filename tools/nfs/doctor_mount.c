@@ -11,7 +11,7 @@ enum { NFS_PORT = 2049, NFS_PERM = 1 };
 
 /* ---- its port */
 
-/* The places are those of nfsc_mount(), but a port that never answers does not
+/* The same places as in nfsc_mount(), but a port that never answers does not
  * end the search. */
 static bool find_mount_port(struct doctor *d, uint16_t *port, struct probe *why)
 {
@@ -176,8 +176,8 @@ static void name_next(struct doctor *d, uint16_t mountport)
 	bool six = strchr(u->host, ':');
 
 	snprintf(dir, sizeof(dir), "%.*s", NFS_PATH_MAX - 1, d->next);
-	/* The server chose it: nothing in it may mean more than itself, to a
-	 * shell or in a URL. */
+	/* The server chose it: no character of it may have a special meaning,
+	 * to a shell or in a URL. */
 	if (dir[strspn(dir, plain)]) {
 		snprintf(d->next, sizeof(d->next), "gannet-nfs exports %s",
 			 u->host);
@@ -236,7 +236,7 @@ bool doctor_mount(struct doctor *d)
 	}
 	u->mountport = port;
 	err = nfsc_mount(u, &d->t.o->config, &d->t.mount);
-	/* rpcbind says it to a mount, too. */
+	/* A mount learns it from rpcbind as well. */
 	d->t.mount.port = given || port != d->told_mount ? port : 0;
 	if (err < 0 && err != -EACCES) {
 		doctor_note(d, BAD, "mount", "MOUNT%s: %s", given ?

@@ -66,7 +66,7 @@ void doctor_probe(struct doctor *d, uint16_t port, uint32_t program,
 	p->ms = (double)(clock_ns() - start) / 1e6;
 	if (p->err == -ETIMEDOUT)
 		p->err = -ETIME;
-	/* A mismatch has the versions that there are. */
+	/* A mismatch has the versions served. */
 	if (p->err == -EPROTONOSUPPORT && xdr_left(&x) >= 8) {
 		p->other = true;
 		p->low = xdr_get_u32(&x);

@@ -41,7 +41,7 @@ void doctor_note(struct doctor *d, enum verdict v, const char *about,
 	else
 		fprintf(d->t.o->out, "%-5s %-12s %s\n", v == GOOD ? "ok" :
 			v == FACT ? "" : verdicts[v], about, safe ? safe : "");
-	/* A step may take seconds. */
+	/* A step can take seconds. */
 	fflush(d->t.o->out);
 	free(safe);
 }

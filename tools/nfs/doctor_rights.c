@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* doctor_rights - from the mounted root to the path: from which port, as whom,
- * and what is there. */
+/* doctor_rights - from the mounted root to the path: from which port, as which
+ * user, to which object. */
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
@@ -44,7 +44,7 @@ static int ask_root(struct doctor *d, uint16_t port, bool reserved)
 	return err;
 }
 
-/* The root's handle, or its file system, is no good.  A call that is denied may
+/* The root's handle, or its file system, is bad.  A call that is denied might
  * have come from the wrong port. */
 static bool is_bad_root(struct doctor *d, int status)
 {

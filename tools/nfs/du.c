@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* du - what a tree takes on the server. */
+/* du - the space that a tree takes on the server. */
 #include <errno.h>
 #include <search.h>
 #include <stdlib.h>
@@ -18,7 +18,7 @@ struct du {
 	struct walk w;
 	uint64_t used[LEVELS];		/* on the way, by depth + 1 */
 	void	*counted;		/* of tsearch(3) */
-	bool	 left_out;		/* there was no memory to count it */
+	bool	 left_out;		/* no memory to count it */
 	bool	 files;			/* are shown as well */
 };
 

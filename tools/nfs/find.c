@@ -86,8 +86,8 @@ static int open_session(struct tool *t)
 	uint64_t start;
 	int err;
 
-	/* As mount.nfs: rpcbind has the first word, but for who says where
-	 * MOUNT is, which may be because rpcbind can't be asked. */
+	/* As mount.nfs: ask rpcbind first, unless the user names MOUNT's port,
+	 * perhaps because rpcbind can't be reached. */
 	if (!t->url.mountport)
 		nfsc_find_port(&t->url, &t->o->config);
 	err = nfsc_session_open(&t->url, &t->o->config, &t->s);
@@ -168,7 +168,7 @@ bool tool_holds(const char *dir, const char *path)
 	       (path[len] == '/' || path[len] == '\0');
 }
 
-/* Names the exports that there are, where none of them has the path. */
+/* Names the server's exports, if none of them has the path. */
 static bool name_exports(const struct tool *t)
 {
 	struct nfsc_export *list = NULL, *e;

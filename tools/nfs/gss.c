@@ -2,9 +2,9 @@
 /*
  * gss - calls with RPCSEC_GSS are made, and their replies checked.
  *
- * What a reply says counts only once its checksum is verified.  A refusal has
- * no checksum (RFC 2203 section 5.3.3.3): it can cost a new context, and never
- * leads to a weaker flavor.
+ * A reply counts only once its checksum is verified.  A refusal has no checksum
+ * (RFC 2203 section 5.3.3.3): it can cost a new context, and never leads to a
+ * weaker flavor.
  */
 #include "tools/nfs/gss.h"
 
@@ -20,7 +20,7 @@
 
 enum { MSG_DENIED = 1, AUTH_ERROR = 1 };
 
-/* Two checksums, a handle, and what encryption adds, for any enctype. */
+/* Two checksums, a handle, and the overhead of encryption, for any enctype. */
 enum { EXTRA_MAX = 1024 };
 
 static struct gss_context *newest(struct gss_login *l)
@@ -30,8 +30,8 @@ static struct gss_context *newest(struct gss_login *l)
 
 /* ---- contexts */
 
-/* Takes the server's token, which is empty at first; the lock is held, or
- * the context is nobody's yet. */
+/* Takes the server's token, which is empty at first; the lock is held, or no
+ * other thread has the context yet. */
 static int step_login(struct gss_login *l, struct xdr_view token)
 {
 	gss_buffer_desc in = { token.len, (void *)(uintptr_t)token.data };

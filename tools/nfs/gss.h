@@ -4,7 +4,7 @@
  * libgssapi-krb5 and the user's ticket.
  *
  * A login makes contexts, one after the other; gss_session.c sends their
- * tokens.  Calls and replies may be made and read by other threads meanwhile.
+ * tokens.  Other threads can make calls and read replies meanwhile.
  */
 #pragma once
 
@@ -35,7 +35,7 @@ struct gss_login {
 	 * used by one thread at a time. */
 	pthread_mutex_t	   lock;
 	/* The context with the number n is at n % 2: calls with the one before
-	 * may still be answered. */
+	 * can still be answered. */
 	struct gss_context contexts[2];
 	uint32_t	   number;	/* of the newest; 0: none was made */
 	bool		   usable;	/* it is made, and not refused */
@@ -45,8 +45,8 @@ struct gss_login {
 /* 0 or -errno.  @host outlives it. */
 int gss_login_open(struct gss_login *l, uint32_t service, const char *host);
 void gss_login_close(struct gss_login *l);
-/* Begins a context, with the ticket that there is now: the realm may have to be
- * asked.  0: l->token is to be sent; or -ENOKEY, and gss_why() says why. */
+/* Begins a context, with the present ticket; this can wait for the realm's
+ * servers.  0: l->token is to be sent; or -ENOKEY, and gss_why() says why. */
 int gss_login_begin(struct gss_login *l);
 /* The token for @op, which PROVE sends; false: the context is made, or is
  * refused. */
@@ -57,7 +57,7 @@ void gss_login_refuse(struct gss_login *l, uint32_t number);
 
 /* ---- gss_why.c */
 
-/* Records why there is no context; @major and @minor are 0, or the library's.
+/* Records why no context was made; @major and @minor are 0, or the library's.
  * Returns -ENOKEY. */
 int gss_fail(const char *host, OM_uint32 major, OM_uint32 minor,
 	     const char *what);

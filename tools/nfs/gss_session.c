@@ -56,7 +56,7 @@ static void submit_or_finish(struct session *s, struct nfsc_op *op)
 		finish_gss_op(s, op, err);
 }
 
-/* There is a context, or with @err there is none. */
+/* The context is made, or with @err it failed. */
 static void end_proof(struct session *s, int err)
 {
 	struct cds_list_head list;

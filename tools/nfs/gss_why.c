@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* gss_why - why there is no context of Kerberos, in words. */
+/* gss_why - why Kerberos gave no context, in words. */
 #include "tools/nfs/gss.h"
 
 #include <errno.h>
@@ -75,7 +75,7 @@ static void put_why(const char *format, const char *host)
 		snprintf(why, sizeof(why), "Kerberos: %s", format);
 }
 
-/* Adds what the library says. */
+/* Adds the library's message. */
 static void add_library_text(OM_uint32 major, OM_uint32 minor)
 {
 	char text[300];

@@ -21,7 +21,7 @@ enum { NEAR_US = 1000, FAR_US = 10000 };
 
 /* A member takes turns: a job, or the tool that starts them. */
 struct member {
-	struct nfsc_session  base;	/* what it sees of the session */
+	struct nfsc_session  base;	/* its view of the session */
 	struct jobs	    *jobs;
 	struct cds_list_head over;	/* its operations */
 	struct cds_list_head link;	/* ready, or ended */
@@ -42,11 +42,11 @@ struct running {
 struct jobs {
 	pthread_mutex_t	     lock;
 	struct nfsc_session *s;
-	struct member	    *turn;	/* NULL: all have left, or wait for
-					 * those who have */
+	struct member	    *turn;	/* NULL: all members have left, or wait
+					 * for members that have */
 	unsigned	     flying;	/* operations */
-	/* Those who have left and wait for the lock get it before the next
-	 * answer is waited for. */
+	/* Members that have left and wait for the lock get it before the next
+	 * wait for an answer. */
 	atomic_uint	     entering;
 	pthread_cond_t	     entered;
 	struct cds_list_head ready;	/* members, the first one is next */
@@ -235,7 +235,7 @@ static void reap(struct jobs *j)
 	CDS_INIT_LIST_HEAD(&j->ended);
 }
 
-/* A job is over; there is one. */
+/* Waits for a job's end; some job runs. */
 static void await_end(struct jobs *j)
 {
 	j->waits = true;

@@ -4,8 +4,8 @@
  *
  * Each job has a thread, and so has the tool that starts them; they take turns:
  * one runs until it waits for the server, and then another whose answer is
- * there.  So what they share needs no locks, and may change in each call of the
- * session.
+ * there.  So their shared state needs no locks, but can change in each call of
+ * the session.
  */
 #pragma once
 
@@ -28,8 +28,8 @@ void jobs_open(struct tool *t, unsigned most);
 unsigned jobs_for(const struct tool *t);
 /* The memory for the blocks of a file of @size bytes. */
 uint64_t jobs_memory(const struct tool *t, uint64_t size);
-/* Waits until there is room for the job, and starts it.  Takes @job, and
- * returns the worst exit code of the jobs that are over. */
+/* Waits until the job fits, and starts it.  Takes @job, and returns the worst
+ * exit code of the jobs that are over. */
 int jobs_start(struct tool *t, struct job *job);
 /* Waits until all jobs are over; returns the worst exit code. */
 int jobs_wait(struct tool *t);

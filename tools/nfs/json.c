@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * json - what is listed as JSON: an object on each line, in ASCII.
+ * json - lists as JSON: an object on each line, in ASCII.
  *
  * A name is bytes, and JSON's strings are Unicode.  If a name is not UTF-8, or
  * has control characters above U+007F, its string is for the eye, and its
@@ -22,8 +22,8 @@ static const char *const types[] = {
 	"fifo",
 };
 
-/* U+FFFD stands for each byte that is no text; *@good says that there is none.
- * NULL: there is no memory. */
+/* U+FFFD stands for each byte that is not text; *@good: it has no such byte.
+ * NULL: no memory. */
 static json_t *shown_text(const char *text, size_t len, bool *good)
 {
 	const uint8_t *s = (const uint8_t *)text;

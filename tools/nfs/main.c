@@ -35,9 +35,9 @@ static const struct row {
 	const char *name;
 	char	    letter;	/* 0: none; or it has two meanings */
 	enum kind   kind;
-	size_t	    at;		/* of what it sets in struct tool_options */
+	size_t	    at;		/* of its field in struct tool_options */
 	uint64_t    min, max;
-	bool	    bytes;	/* K, M or G may follow */
+	bool	    bytes;	/* K, M or G can follow */
 } rows[] = {
 	ROW("all", 'a', FLAG, all),
 	ROW("long", 'l', FLAG, lengthy),
@@ -111,10 +111,10 @@ static int put_command(int n, char *const args[], const struct tool_options *o)
 }
 
 /*
- * A command has a function for each of its URLs, or for all arguments.  Some
- * letters of options mean what its letters say (R, -r is recursive; M, -p makes
- * parents; K, -p keeps modes and times; H, -h is human-readable; D, -d is the
- * directory itself; X, -d is --max-depth); without them they are --retries,
+ * A command has a function for each of its URLs, or for all arguments.  The
+ * command's letters give some options their meaning (R, -r is recursive; M, -p
+ * makes parents; K, -p keeps modes and times; H, -h is human-readable; D, -d is
+ * the directory itself; X, -d is --max-depth); without them they are --retries,
  * --progress, --help and --depth.  With J it prints JSON, with G it writes a
  * page, with F it has -f, with L -s is symbolic, and with S it is a summary.
  * One with P only prints.
@@ -167,7 +167,7 @@ static int wrong(const char *what, const char *which)
 	return TOOL_USAGE;
 }
 
-/* The factor that follows a number of bytes; 0: it is no factor. */
+/* The factor that follows a number of bytes; 0: it is not a factor. */
 static uint64_t unit(const char *text, bool bytes)
 {
 	static const char letters[] = "KMG";
@@ -411,7 +411,7 @@ static int parse_arguments(struct parsed *p, int argc, char *argv[])
 	return err;
 }
 
-/* An option that does nothing would be taken for done: rm --dry-run. */
+/* A user would believe that an ignored option took effect: rm --dry-run. */
 static const char *pointless(const struct parsed *p)
 {
 	const char *letters = p->command->letters;
@@ -478,8 +478,8 @@ int main(int argc, char *argv[])
 		return err;
 	if (optind == argc)
 		return wrong("no command", NULL);
-	/* One that only prints ends with its reader, as find(1) does before
-	 * head(1).  Others first finish what they do at the server. */
+	/* A command that only prints ends with its reader, as find(1) does
+	 * before head(1).  Others first finish their work at the server. */
 	if (!p.command || !strchr(p.command->letters, 'P'))
 		signal(SIGPIPE, SIG_IGN);
 	err = run_command(&p, argc - optind, argv + optind);

@@ -18,9 +18,9 @@ enum {
 };
 
 /*
- * At the port that was given.  Else at that of NFS, which tells instances of
- * a server apart; where its rpcbind says; or, unless the URL names a port of
- * TCP, where a server without one may have it.
+ * At the port that was given.  Else at NFS's port, which tells instances of a
+ * server apart; where its rpcbind says; or, unless the URL names a port of TCP,
+ * where a server without rpcbind can have it.
  */
 static int connect_mount(const struct nfsc_url *url,
 			 const struct nfsc_config *c, uint16_t *port,

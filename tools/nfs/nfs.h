@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * nfs - what gannet-nfs says to a server, over either transport.
+ * nfs - calls from gannet-nfs to a server, over either transport.
  *
  * A session carries operations, several at a time; session_wait() gives one
  * that is over.  One thread uses a session.
@@ -62,7 +62,7 @@ struct nfsc_op {
 	enum nfsc_kind kind;
 	/* The arguments that the kind has. */
 	struct nfs3_fh fh;
-	const char   *name;		/* of what is in the directory fh */
+	const char   *name;		/* of an object in the directory fh */
 	const char   *target;		/* SYMLINK, RENAME, LINK */
 	struct nfs3_fh into;
 	uint32_t      mode;		/* MKDIR, SET, CREATE, which is */
@@ -79,14 +79,14 @@ struct nfsc_op {
 	uint64_t      cookieverf;
 	void	     *arg;		/* yours */
 
-	/* The outcome: -errno if there was no answer, else 0 and the status. */
+	/* The outcome: -errno without an answer, else 0 and the status. */
 	int	      err;
 	uint32_t      status;
 	struct nfs3_attr attr;
 	struct nfs3_fh obj;		/* LOOKUP, CREATE, MKDIR; len 0: none */
 	uint32_t      got;		/* READ, WRITE, READLINK: bytes; a link
 					 * longer than count is NAMETOOLONG;
-					 * ACCESS: the rights that there are */
+					 * ACCESS: the granted rights */
 	bool	      eof;
 	bool	      stored;		/* WRITE: needs no COMMIT */
 	uint64_t      verf;		/* WRITE, COMMIT */
@@ -115,7 +115,7 @@ const char *nfsc_status_name(uint32_t status);
 /* A few words for it. */
 const char *nfsc_status_words(uint32_t status);
 
-/* ---- what to connect to */
+/* ---- the server to connect to */
 
 enum nfsc_transport { NFS_TCP, NFS_RDMA };
 
@@ -163,8 +163,8 @@ struct nfsc_config {
 	unsigned retries;	/* to connect again: 0 is 10 */
 	unsigned inline_size;	/* of RDMA: 0 is the library's */
 	bool	 no_private;	/* RDMA: without RFC 8797 */
-	bool	 polled;	/* RDMA: replies are taken by the session's
-				 * thread, so that session_poll() works */
+	bool	 polled;	/* RDMA: the session's thread takes replies, as
+				 * session_poll() requires */
 	const struct fabric *on;	/* for tests: in place of the URL's */
 	struct nfsc_flavor *flavor;	/* the session's, of sec; or NULL */
 };
@@ -177,7 +177,7 @@ void nfsc_config_user(struct nfsc_config *c);
 struct nfsc_session_ops {
 	/* 0, or -errno and @op is not the session's. */
 	int  (*submit)(struct nfsc_session *s, struct nfsc_op *op);
-	/* Waits for the next that is over; there is one under way. */
+	/* Waits for the next that is over; one must be under way. */
 	struct nfsc_op *(*wait)(struct nfsc_session *s);
 	struct nfsc_op *(*look)(struct nfsc_session *s);
 	bool (*poll)(struct nfsc_session *s, struct pollfd *p);
@@ -238,7 +238,7 @@ static inline bool session_poll(struct nfsc_session *s, struct pollfd *p)
 }
 
 /*
- * The caller has polled for as long as a server may be silent: session_wait(),
+ * The caller has polled for as long as a server can be silent: session_wait(),
  * which comes next, connects again and doesn't wait for as long once more.
  */
 static inline void session_redial(struct nfsc_session *s)
@@ -271,8 +271,8 @@ static inline void session_release(struct nfsc_session *s, void *kept)
 }
 
 /*
- * Between the two the caller does what takes time, and uses neither the session
- * nor what it shares with others who use it: they go on meanwhile.
+ * Between the two the caller does slow work, and uses neither the session nor
+ * anything that it shares with its other users: they go on meanwhile.
  */
 static inline void session_leave(struct nfsc_session *s)
 {

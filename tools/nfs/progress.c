@@ -114,7 +114,7 @@ void progress_fini(struct progress *p, bool good)
 void progress_begin(struct tool *t, const char *name, uint64_t total)
 {
 	t->whole = malloc(sizeof(*t->whole));
-	if (t->whole)		/* else each file has a line of its own */
+	if (t->whole)		/* else each file has its own line */
 		progress_init(t->whole, t->o, name, total);
 }
 

@@ -134,7 +134,7 @@ static void attach(struct session *s, struct rdma_call *call, uint32_t room)
 	}
 }
 
-/* Bytes for a reply that may be too long for a Send. */
+/* Bytes for a reply that can be too long for a Send. */
 static uint32_t room_for_reply(struct session *s, const struct nfsc_op *op)
 {
 	uint32_t extra = REPLY_EXTRA;

@@ -21,7 +21,7 @@ struct rpc_procedure {
 void rpc_put_call(struct xdr_out *x, uint32_t xid,
 		  const struct rpc_procedure *p, const struct nfsc_config *c);
 /*
- * Takes the header of a reply.  0: results follow; -EBADMSG: it is no reply
+ * Takes the header of a reply.  0: results follow; -EBADMSG: it is not a reply
  * to @xid; else an error of rpc_header_reply().
  */
 int rpc_get_reply(struct xdr_in *x, uint32_t xid);
@@ -36,13 +36,13 @@ struct nfsc_flavor {
 				 * PROVE, or in a reply, at most */
 	/*
 	 * All of a call, with the data of a WRITE only if it wraps.  0;
-	 * -EKEYREVOKED, there is no context; or another -errno.
+	 * -EKEYREVOKED, no context; or another -errno.
 	 */
 	int (*put)(struct nfsc_flavor *f, struct xdr_out *x, uint32_t xid,
 		   struct nfsc_op *op);
-	/* Checks a reply, and makes @x its results, which may be decrypted
-	 * where they are.  0; -EKEYREVOKED, the server has refused the context;
-	 * or as of rpc_get_reply(). */
+	/* Checks a reply, and makes @x its results, perhaps decrypted where
+	 * they are.  0; -EKEYREVOKED, the server has refused the context; or as
+	 * of rpc_get_reply(). */
 	int (*get)(struct nfsc_flavor *f, struct xdr_in *x, uint32_t xid,
 		   struct nfsc_op *op);
 };

@@ -19,8 +19,8 @@ struct say_part;
 
 /* Where this thread's messages go. */
 FILE *say_stream(void);
-/* A new part at the end of the text.  NULL: there is no memory, and what would
- * be in it goes to standard error. */
+/* A new part at the end of the text.  NULL: no memory, and its text goes to
+ * standard error. */
 struct say_part *say_begin(struct cds_list_head *text);
 /* This thread's messages go into @part, or with NULL to standard error. */
 void say_into(struct say_part *part);

@@ -14,7 +14,7 @@
 
 enum { PATIENCE = 10 };
 
-/* The schemes of URLs.  "rdma" may have "+" and the name of a fabric behind
+/* The schemes of URLs.  "rdma" can have "+" and the name of a fabric behind
  * it. */
 static const struct {
 	const char	    *name;
@@ -190,7 +190,7 @@ static const char *find_scheme(const char *text)
 	return strncmp(at, "://", 3) == 0 ? at : NULL;
 }
 
-/* Returns what follows "://", or NULL: there is no such scheme. */
+/* Returns what follows "://", or NULL: no such scheme. */
 static const char *get_scheme(struct nfsc_url *url, const char *at)
 {
 	const char *end = find_scheme(at), *plus;

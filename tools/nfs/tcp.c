@@ -119,8 +119,8 @@ static void pause_for(unsigned failures)
 	nanosleep(&(struct timespec){ ms / 1000, ms % 1000 * 1000000L }, NULL);
 }
 
-/* After an end: a new connection, with patience.  Until a reply has come it
- * may be in vain too. */
+/* After an end: a new connection, with patience.  Until a reply has come, this
+ * one can also be in vain. */
 static int redial(struct session *s)
 {
 	int err = s->why;
@@ -160,7 +160,7 @@ static void fly(struct session *s, struct nfsc_op *op)
 	wire_send(s->wire, &call->out);
 }
 
-/* Sends what waits, or ends it with @err. */
+/* Sends the waiting operations, or ends them with @err. */
 static void send_again(struct session *s, int err)
 {
 	struct nfsc_op *op, *next;
@@ -305,7 +305,8 @@ int nfsc_tcp_open(const struct nfsc_url *url, const struct nfsc_config *c,
 	s->base.config = *c;
 	s->url = *url;
 	s->why = -ECONNRESET;
-	/* Not what another of our sessions began with a moment ago. */
+	/* Differs from the first xid of another session of ours a moment
+	 * ago. */
 	if (getrandom(&s->xid, sizeof(s->xid), GRND_NONBLOCK) < 0)
 		s->xid = (uint32_t)getpid() << 16;
 	CDS_INIT_LIST_HEAD(&s->flying);

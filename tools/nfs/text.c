@@ -14,7 +14,7 @@ size_t text_utf8_len(const uint8_t *s, size_t left)
 	for (size_t i = 1; i < n; i++)
 		if ((s[i] & 0xc0) != 0x80)
 			return 0;
-	/* C1 controls; and what is too long, a surrogate, or beyond Unicode. */
+	/* C1 controls; and overlong forms, surrogates, or beyond Unicode. */
 	if ((s[0] == 0xc2 && s[1] < 0xa0) || (s[0] == 0xe0 && s[1] < 0xa0) ||
 	    (s[0] == 0xed && s[1] > 0x9f) || (s[0] == 0xf0 && s[1] < 0x90) ||
 	    (s[0] == 0xf4 && s[1] > 0x8f))

@@ -32,14 +32,14 @@ struct bench_options {
 	bool	 verify;	/* READs are compared with the written data */
 	bool	 discard;	/* data of long READs stays in the kernel */
 	int	 server_pid;	/* a process of this machine; 0: none */
-	bool	 memory;	/* report what its connections take */
+	bool	 memory;	/* report the memory of its connections */
 };
 
 enum { EXCLUDES_MAX = 64 };
 
 struct tool_options {
 	struct nfsc_config config;
-	uint32_t block;		/* of READ and WRITE: 0, what the server has */
+	uint32_t block;		/* of READ and WRITE: 0, the server's */
 	uint64_t commit_every;	/* bytes: 0, a GiB */
 	bool	 all;		/* ls -a */
 	bool	 lengthy;	/* ls -l */
@@ -54,7 +54,7 @@ struct tool_options {
 	unsigned parallel;	/* cp: files at a time; 0: as it fits */
 	bool	 symbolic;	/* ln -s */
 	bool	 summary;	/* du -s: of the whole alone */
-	bool	 dry_run;	/* cp: name what it would copy */
+	bool	 dry_run;	/* cp: only name the files */
 	const char *exclude[EXCLUDES_MAX];	/* cp: patterns, then NULLs */
 	bool	 json;		/* of the commands that have it */
 	const char *html;	/* bench, certify: a page to write, or NULL */
@@ -68,7 +68,7 @@ struct tool_options {
 	uint16_t mountport;	/* of URLs that name none; 0: not given */
 	struct bench_options bench;
 	bool	 quiet;
-	bool	 progress;	/* even where there is no terminal */
+	bool	 progress;	/* even without a terminal */
 	FILE	*out;
 };
 
@@ -86,20 +86,20 @@ struct tool {
 	bool		     silent;	/* about lists */
 };
 
-/* Says what went wrong with @what: -errno @err, or if that is 0 the status. */
+/* Reports an error of @what: -errno @err, or if that is 0 the status. */
 int tool_complain(const char *what, int err, uint32_t status);
 /* The end of such a line, behind the name. */
 int tool_reason(int err, uint32_t status);
-/* The same of what this system said, -errno @err, which no server is to blame
- * for: a disk can say EBADMSG, and a file system ETIMEDOUT. */
+/* The same for an error of this system, -errno @err, which no server is to
+ * blame for: a disk can say EBADMSG, and a file system ETIMEDOUT. */
 int tool_complain_here(const char *what, int err);
 int tool_reason_here(int err);
-/* A name is bytes: what would do something to a terminal is shown as \ooo, and
- * so are bytes that are no UTF-8. */
+/* A name is bytes: characters that a terminal would obey are shown as \ooo, and
+ * so are bytes that aren't UTF-8. */
 void tool_put_name(FILE *f, const char *name);
 void tool_put_bytes(FILE *f, const char *name, size_t len);
 /* Bytes of the UTF-8 character at @s that begins with no ASCII, at most @left;
- * 0: it is none, or a control one. */
+ * 0: no valid one, or a control one. */
 size_t text_utf8_len(const uint8_t *s, size_t left);
 
 /* Takes the URL, with nothing else done. */
@@ -109,8 +109,8 @@ int tool_parse_host(struct tool *t, const char *text,
 		    const struct tool_options *o);
 /* Also connects and mounts the URL. */
 int tool_open(struct tool *t, const char *url, const struct tool_options *o);
-/* The same for the directory that has what the URL names, which may be absent:
- * *@dir is that directory, with the URL's last name in dir->name. */
+/* The same for the directory of the URL's object, which can be absent: *@dir is
+ * that directory, with the URL's last name in dir->name. */
 struct tool_object;
 int tool_open_above(struct tool *t, const char *url,
 		    const struct tool_options *o, struct tool_object *dir);
@@ -130,9 +130,9 @@ struct tool_object {
 };
 
 /*
- * Finds what the URL names.  Symbolic links are followed, the last one only
- * with @follow.  With @may_miss a last component that is not there is no
- * error, and obj->fh.len is 0.
+ * Finds the URL's object.  Symbolic links are followed, the last one only with
+ * @follow.  With @may_miss a missing last component is not an error, and
+ * obj->fh.len is 0.
  */
 int tool_find(struct tool *t, struct tool_object *obj, bool follow,
 	      bool may_miss);
@@ -157,7 +157,7 @@ int tool_list(struct tool *t, const struct nfs3_fh *dir, const char *what,
 void listing_free(struct listing *l);
 /* READDIRPLUS can leave handles and attributes out, as for mount points: gets
  * them by LOOKUP, if the name is valid.  0, also if the server refuses; or
- * -errno, there is no answer. */
+ * -errno: no answer. */
 int tool_look_up(struct tool *t, const struct nfs3_fh *dir,
 		  struct nfsc_entry *e);
 
@@ -182,7 +182,7 @@ enum walk_step { WALK_FILE, WALK_ENTER, WALK_LEAVE };
 struct walk {
 	struct tool *t;
 	unsigned levels;	/* as many are visited; 0: all */
-	bool	 silent;	/* another walk says what is wrong */
+	bool	 silent;	/* another walk complains */
 	/* True: this one below the top is passed by.  NULL: none is. */
 	bool (*skip)(struct walk *w, const struct walk_at *at);
 	/* Called for each object, for a directory before and after its
@@ -248,8 +248,8 @@ int tool_make_dir(struct tool *t, const struct nfs3_fh *dir, const char *name,
 		  uint32_t mode, struct nfsc_op *op);
 /* Copies each of the @n arguments but the last, which is where to. */
 int tool_cp(int n, char *const args[], const struct tool_options *o);
-/* Where a symbolic link leads: *@len bytes in @target; 0: it is none, or the
- * server refuses.  0, or -errno, there is no answer. */
+/* Where a symbolic link leads: *@len bytes in @target; 0: no link, or the
+ * server refuses.  0, or -errno: no answer. */
 int tool_read_link(struct tool *t, const struct nfs3_attr *attr,
 		   const struct nfs3_fh *fh, char target[NFS_PATH_MAX],
 		   size_t *len);
@@ -274,8 +274,8 @@ struct copy_end {
 	bool (*take)(struct copy_end *end, const uint8_t *mem, size_t len);
 };
 
-/* The blocks for a file of @bytes bytes (UINT64_MAX: nobody knows) of a server
- * that takes at most @max at once: *@n of *@size bytes each. */
+/* The blocks for a file of @bytes bytes (UINT64_MAX: unknown) of a server that
+ * takes at most @max at once: *@n of *@size bytes each. */
 void copy_ring_size(const struct tool *t, uint32_t max, uint64_t bytes,
 		    uint32_t *size, unsigned *n);
 /* Bytes of a file, both ways. */
@@ -297,7 +297,7 @@ void progress_init(struct progress *p, const struct tool_options *o,
 		   const char *name, uint64_t total);
 void progress_move(struct progress *p, uint64_t done);
 void progress_fini(struct progress *p, bool good);
-/* Whether there is a line of progress. */
+/* Whether a line of progress is shown. */
 bool progress_is_shown(const struct tool_options *o);
 /* One line of progress for all files from here on, which have @total bytes, 0:
  * unknown; @name is shown. */

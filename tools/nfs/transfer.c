@@ -38,7 +38,7 @@ static const char *get_target(const struct tool *t, const char *to,
 		path : to;
 }
 
-/* Asked before a local file is emptied for what can't be had. */
+/* Asked before a local file is emptied, in case the data can't be had. */
 static int may_read(struct tool *t, const struct tool_object *obj)
 {
 	char byte;
@@ -81,7 +81,7 @@ static int get_file(struct tool *t, struct tool_object *obj, const char *to)
 	if (end.fd < 0)
 		return tool_complain_here(to, -errno);
 	err = copy_get(t, obj, &end);
-	/* Some file systems say only now that there is no room. */
+	/* Some file systems say only now that they are full. */
 	if (close(end.fd) < 0 && err == TOOL_OK)
 		err = tool_complain_here(to, -errno);
 	if (err != TOOL_OK)

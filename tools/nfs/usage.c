@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* usage - what --help prints. */
+/* usage - the texts of --help. */
 #include "tools/nfs/tool.h"
 
 const char tool_usage[] =

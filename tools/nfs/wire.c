@@ -2,8 +2,9 @@
 /*
  * wire - a TCP connection that carries calls and replies.
  *
- * Receiving: what begins a record comes into a small buffer, with what else
- * is there; the rest of a long fragment comes straight into the record.
+ * Receiving: the beginning of a record comes into a small buffer, with any
+ * bytes that have arrived; the rest of a long fragment comes straight into the
+ * record.
  */
 #include "tools/nfs/wire.h"
 
@@ -81,7 +82,7 @@ static int parts(const struct wire_out *m, uint32_t *mark, struct iovec iov[4])
 	return n;
 }
 
-/* Sends what there is room for.  0 or -errno. */
+/* Sends as much as the socket takes.  0 or -errno. */
 static int push(struct nfsc_wire *w)
 {
 	struct iovec iov[4];
@@ -399,8 +400,8 @@ int wire_open(const char *host, uint16_t port, uint32_t program,
 
 	if (getaddrinfo(host, NULL, &hints, &list) != 0)
 		return err;
-	/* Something else may listen at one of them: a server that listens only
-	 * on IPv4 leaves its port to other servers on IPv6. */
+	/* Another server might listen at one of them: a server that listens
+	 * only on IPv4 leaves its port to other servers on IPv6. */
 	for (ai = list; ai && err < 0; ai = ai->ai_next)
 		err = open_at(ai->ai_addr, port, &null, ms, out);
 	freeaddrinfo(list);

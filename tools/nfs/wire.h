@@ -25,8 +25,8 @@ struct wire_out {
 
 /*
  * Connects to a program of @host, and calls procedure 0, at the first of the
- * host's addresses that answers; each step may take @c's connect_ms.  Port 0
- * asks the rpcbind at that address.  0; -EHOSTUNREACH, there is no such host;
+ * host's addresses that answers; each step can take @c's connect_ms.  Port 0
+ * asks the rpcbind at that address.  0; -EHOSTUNREACH, no such host;
  * -EPROTONOSUPPORT, no such program; or another -errno.
  */
 int wire_open(const char *host, uint16_t port, uint32_t program,
@@ -51,14 +51,14 @@ void wire_close(struct nfsc_wire *w);
 /* True if both ends have one address: the host is this machine. */
 bool wire_is_local(const struct nfsc_wire *w);
 
-/* Sends as much as there is room for; wire_receive() sends the rest. */
+/* Sends as much as the socket takes; wire_receive() sends the rest. */
 void wire_send(struct nfsc_wire *w, struct wire_out *m);
 /* True if all of it is sent. */
 bool wire_sent(const struct wire_out *m);
 
 /*
- * Waits for a record, which is the wire's and stays until the next call.
- * 0; -ETIMEDOUT, nothing came for @ms; -EBADMSG, bytes that are no record; or
+ * Waits for a record, which is the wire's and stays until the next call.  0;
+ * -ETIMEDOUT, nothing came for @ms; -EBADMSG, bytes that are not a record; or
  * another -errno.
  */
 int wire_receive(struct nfsc_wire *w, int ms, struct xdr_in *x);

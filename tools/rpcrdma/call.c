@@ -8,7 +8,7 @@
 #include "lib/thread.h"
 #include "lib/util.h"
 
-/* On the loop, without the lock.  @q has what the reply said. */
+/* On the loop, without the lock.  @q has the reply. */
 static void finish_user(struct gannet_rpcrdma_call *user,
 			const struct rpcrdma_request *q, int status)
 {
@@ -31,8 +31,8 @@ static void finish_client_call(struct client_call *call, int status)
 }
 
 /*
- * With the lock: what is to become of a call that came back without a reply.
- * Only a call that went out counts as sent once more.
+ * With the lock: true if a call that came back without a reply waits to be sent
+ * again.  Only a call that went out counts as sent once more.
  */
 static bool may_wait(const struct gannet_rpcrdma *c,
 		     const struct client_call *call)
@@ -142,7 +142,7 @@ static struct client_call *named_call(struct cds_list_head *list,
 
 /*
  * With the lock, on the loop: takes a cancelled call whose memory is, or now
- * becomes, its user's again; NULL: there is none.  One that is with the
+ * becomes, its user's again; NULL: no such call.  One that is with the
  * requester stays there, without its user; @ended gets one that waited.
  */
 static struct gannet_rpcrdma_call *take_cancelled(struct gannet_rpcrdma *c,

@@ -2,9 +2,9 @@
 /*
  * client - calls over a requester that is replaced when its connection ends.
  *
- * Operation: a call is given to the requester when there is one, else it waits.
- * The requester fails its calls when its connection ends; such calls go back to
- * the waiting ones.  A separate thread, the manager, does everything that can
+ * Operation: a call goes to the requester if one exists, else it waits.  The
+ * requester fails its calls when its connection ends; such calls go back to the
+ * waiting ones.  A separate thread, the manager, does everything that can
  * block: it makes a requester while calls wait for one, hands them over to it
  * in their order, and ends a connection that leaves a call without a reply for
  * too long.  A client that is polled has no other thread: its user's drives the

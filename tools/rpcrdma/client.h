@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* client - what <gannet/rpcrdma.h> keeps to itself. */
+/* client - the private part of <gannet/rpcrdma.h>. */
 #pragma once
 
 #include <gannet/rpcrdma.h>
@@ -29,7 +29,7 @@ int client_fabric(const struct gannet_rpcrdma_options *options,
 		  struct fabric *out, void (**destroy)(struct fabric *f));
 
 enum client_state {
-	CLIENT_DOWN,		/* there is no requester, or not yet */
+	CLIENT_DOWN,		/* no requester, or not yet */
 	CLIENT_UP,
 	CLIENT_DEAD,		/* it gave up, or was closed */
 };
@@ -66,7 +66,7 @@ struct gannet_rpcrdma {
 	struct loop_task	 cancel;
 
 	pthread_cond_t		 wake;
-	/* Guards what follows.  May be held while a requester's is taken. */
+	/* Guards the rest.  May be held while a requester's is taken. */
 	pthread_mutex_t		 lock;
 	enum client_state	 state;
 	int			 err;		/* why it is dead */

@@ -2,7 +2,7 @@
 /*
  * manager - the thread that makes connections, and ends silent ones.
  *
- * A function that says "with the lock" may let it go meanwhile where it
+ * A function that says "with the lock" can let it go meanwhile where it
  * creates, destroys, or calls something on the loop.
  */
 #include "tools/rpcrdma/client.h"
@@ -274,7 +274,7 @@ static void bring_up(struct gannet_rpcrdma *c)
 		return;
 	err = attempt(c);
 	if (err == 0) {
-		/* Until a reply has come this may be in vain too. */
+		/* Until a reply has come, this can also be in vain. */
 		c->failures += c->was_up;
 		go_up(c);
 		return;
@@ -285,7 +285,7 @@ static void bring_up(struct gannet_rpcrdma *c)
 		give_up(c, err);
 }
 
-/* With the lock: until when it is not silent, by what is known now. */
+/* With the lock: when the connection will count as silent, as known now. */
 static uint64_t deadline(struct gannet_rpcrdma *c)
 {
 	const struct client_call *oldest;

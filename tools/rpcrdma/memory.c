@@ -27,7 +27,7 @@ int client_check_size(const void *s, size_t size, size_t first, size_t known)
 	return 0;
 }
 
-/* ---- what a call names */
+/* ---- the memory that a call names */
 
 static bool in_region(const struct gannet_rpcrdma_region *region,
 		      const struct iovec *piece)
@@ -70,7 +70,7 @@ static int take_memory(const struct gannet_rpcrdma *c,
 }
 
 /*
- * On the wire positions count what sources carry, padded (RFC 8166 section
+ * On the wire positions count the sources' data, padded (RFC 8166 section
  * 3.4.5); the caller's positions count its message, in its order (rfc5666bis-01
  * section 5.2.1).
  */
@@ -148,7 +148,7 @@ struct job {
 	int	    err;
 };
 
-/* Those of the connection there is, or NULL.  With the lock. */
+/* The regions of the present connection, or NULL.  With the lock. */
 static struct rpcrdma_regions *regions_of(struct gannet_rpcrdma *c)
 {
 	return c->r ? rpcrdma_requester_regions(c->r) : NULL;
@@ -206,7 +206,7 @@ static void forget_in(struct cds_list_head *calls, const struct job *job)
 	cds_list_for_each_entry(call, calls, link) {
 		struct rpcrdma_request *q = &call->q;
 
-		if (!call->user)	/* its pieces may be gone */
+		if (!call->user)	/* its pieces might be gone */
 			continue;
 		q->uncached |= touches(&q->reply, job);
 		for (unsigned i = 0; i < q->nreads; i++)

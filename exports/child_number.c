@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* child_number - what a file system below an export is known by.  Pure. */
+/* child_number - the number that identifies a file system below an export.
+ * Pure. */
 #include "exports/export_priv.h"
 
 #include <string.h>
@@ -12,7 +13,7 @@ uint64_t export_child_number(const uint8_t key[EXPORT_KEY_LEN],
 	uint64_t all[4] = { of[0], of[1], of[2] }, number;
 	uint8_t own[EXPORT_KEY_LEN];
 
-	/* Clients see the number, which must tell nothing of a MAC. */
+	/* Clients see the number, so it must reveal nothing about a MAC. */
 	crypto_generichash(own, sizeof(own), (const uint8_t *)"child", 5, key,
 			   EXPORT_KEY_LEN);
 	crypto_shorthash((uint8_t *)&all[3], (const uint8_t *)path,

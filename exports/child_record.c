@@ -7,10 +7,10 @@
  *	ID TOP ABOVE part|mount DIR PATH
  *
  * with the ids in hexadecimal, DIR as hexadecimal bytes, and the rest of the
- * line for PATH.  A later line of an id replaces the ones before.  When the
- * file is opened and has grown too long, it is written anew.  A line that a
- * full disk or the end of the process cut off is removed, or else the next line
- * would be a part of it.
+ * line for PATH.  A later line of an id replaces the ones before.  Opening a
+ * file that has grown too long rewrites it.  A full disk or the end of the
+ * process can cut the last line short.  Such a line is removed, or the next one
+ * would be appended to it.
  */
 #include "exports/child_record.h"
 
@@ -35,7 +35,7 @@
 _Static_assert(2 * VFS_HANDLE_MAX == HEX_MAX, "the length in sscanf()");
 
 struct child_record {
-	int fd;				/* to append; -1: there is no file */
+	int fd;				/* to append; -1: no file */
 	pthread_mutex_t lock;		/* held while a line is written */
 };
 
@@ -71,7 +71,7 @@ static int format_line(const struct child_line *line, char *text)
 			"mount", hex, line->path);
 }
 
-/* Copies the lines of @in behind the first @skip to @out, if that is not NULL,
+/* Copies the lines of @in after the first @skip to @out, if that is not NULL,
  * and hands them to @fn. */
 static void read_lines(FILE *in, unsigned skip, FILE *out,
 		       void (*fn)(void *arg, const struct child_line *line),
@@ -120,8 +120,8 @@ static FILE *open_at(int dir, const char *name, int flags, const char *mode)
 	return f;
 }
 
-/* Puts the new file in the place of the old one, which stays if that fails: the
- * disk may be full. */
+/* Replaces the old file by the new one.  On failure, such as a full disk, the
+ * old file stays. */
 static void replace(int dir, FILE *out)
 {
 	bool ok = fflush(out) == 0 && fsync(fileno(out)) == 0 &&
@@ -135,8 +135,8 @@ static void replace(int dir, FILE *out)
 	fclose(out);
 }
 
-/* Reads the file, and writes it anew without its oldest lines if it has more
- * than @max. */
+/* Reads the file.  If it has more than @max lines, rewrites it without the
+ * oldest ones. */
 static int load(int dir, unsigned max,
 		void (*fn)(void *arg, const struct child_line *line), void *arg)
 {
@@ -203,7 +203,7 @@ void child_record_close(struct child_record *r)
 	free(r);
 }
 
-/* All of the line, or nothing of it. */
+/* Writes the whole line, or nothing. */
 static int append(struct child_record *r, const char *text, size_t len)
 {
 	ssize_t n;

@@ -16,13 +16,13 @@ struct child_record;
 
 /*
  * Calls @fn for the last @max lines of the file in @state_dir, the oldest
- * first, and keeps it open.  Without a @state_dir there is none: then the key
- * of the handles ends with the process, too.  0 or -errno, which was logged.
+ * first, and keeps it open.  Without a @state_dir no file is kept or needed:
+ * the key of the handles ends with the process.  0 or -errno, which was logged.
  */
 int  child_record_open(const char *state_dir, unsigned max,
 		       void (*fn)(void *arg, const struct child_line *line),
 		       void *arg, struct child_record **out);
 void child_record_close(struct child_record *r);
-/* Any thread, whoever it acts as; may block.  A line that can't be written is
- * only logged: its handles are stale after a restart. */
+/* Any thread, with any credentials; can block.  A failed write is only logged:
+ * the handles of this child are stale after a restart. */
 void child_record_add(struct child_record *r, const struct child_line *line);

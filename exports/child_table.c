@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* child_table - the file systems below exports that are known, by id. */
+/* child_table - the known file systems below exports, by id. */
 #include "exports/children_priv.h"
 
 #include <errno.h>
@@ -96,7 +96,7 @@ void child_close(struct child *child, struct closing *closing)
 void closing_end(struct closing *closing)
 {
 	if (closing->n)
-		rcu_wait();		/* pollers may have found them */
+		rcu_wait();		/* a poller might have found them */
 	while (closing->n)
 		export_put(closing->tree[--closing->n]);
 }

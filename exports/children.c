@@ -52,10 +52,10 @@ static bool is_way_free(struct children *c, const struct export_set *set,
 	return true;
 }
 
-/* False if @set has an entry with the path, the id or the mount of @e, opened
- * by that, or an entry between it, which is in the export @above, and its top,
- * or has another path for the id of its top.  What an entry with a mountpoint
- * opened is wanted as long as the entry says the same. */
+/* False if @set has an entry with the path, the id or the mount of @e, or an
+ * entry between @e, which is in the export @above, and its top; or if the id of
+ * its top now has another path.  A child of an entry with a mountpoint is
+ * wanted as long as the entry says the same. */
 static bool is_wanted(struct export_table *t, const struct export_tree *e,
 		      uint32_t above, const struct export_set *set)
 {
@@ -96,10 +96,10 @@ static bool is_way_free_now(struct children *c, const struct child *child)
 }
 
 /*
- * Under the lock: those that are not mounted there any more, and of those that
- * nobody counts (by a call that runs, or a lock) also the ones that had no call
- * since @before, and that @set, if there is one, has no room for.  With @force
- * these in any case.
+ * Under the lock: closes children that are no longer mounted there.  Also
+ * closes a child that no running call and no lock counts, if it had no call
+ * since @before, or if @set is given and has no room for it.  With @force
+ * children without room are closed even if counted.
  */
 static void close_unused(struct children *c, uint32_t before,
 			 const struct export_set *set, bool force,
@@ -148,7 +148,7 @@ static uint64_t keep_children(struct crew_job *job)
 
 	mutex_lock(&c->lock);
 	rcu_enter();
-	/* The machine may have started less than that ago. */
+	/* The machine might have been up for less than that. */
 	close_unused(c, now > idle ? now - idle : 0,
 		     came == c->came ? NULL : export_set_now(c->table), true,
 		     &closing);
@@ -162,9 +162,9 @@ static uint64_t keep_children(struct crew_job *job)
 /* ---- opening */
 
 /*
- * Under the lock: makes room for one more by closing the one that was used
- * longest ago.  One that somebody counts is not closed: its locks would end.
- * False: there is no room.
+ * Under the lock: makes room for one more by closing the least recently used
+ * child.  A child that is counted stays open: closing it would end its locks.
+ * False: no room.
  */
 static bool make_room(struct children *c, struct closing *closing)
 {
@@ -196,8 +196,8 @@ static bool make_room(struct children *c, struct closing *closing)
 }
 
 /* Sets *@out to a new export at @path, counted, below the entry whose id is
- * @top, or that entry's own if that is its path and it has a mountpoint; its
- * mount begins.  -ESTALE: there is no such entry, or @path has another one. */
+ * @top; or to that entry's own export, if it has this path and a mountpoint.
+ * Begins the mount.  -ESTALE: no such entry, or @path has another one. */
 static int open_export(struct export_table *t, uint32_t top, const char *path,
 		       struct export_tree **out)
 {
@@ -267,7 +267,7 @@ static struct opening *opening_take(struct children *c,
 	return o;
 }
 
-/* Ends the opening of @e, which is no child, unless it has ended. */
+/* Ends the opening of @e, which did not become a child, unless it has ended. */
 static void opening_fail(struct children *c, struct export_tree *e)
 {
 	struct opening *o;
@@ -393,7 +393,8 @@ static int child_adopt(struct children *c, struct export_tree *e,
 		child_use(child);
 		/* Pairs with the acquire in export_borrow(). */
 		atomic_store_explicit(&child->tree, e, memory_order_release);
-		/* An entry's own, which may be the mount of other children. */
+		/* An entry's own export, which can be the mount of other
+		 * children. */
 		if (e->id == e->top)
 			atomic_fetch_add(&c->table->late_mounts, 1);
 		free(o);
@@ -409,8 +410,8 @@ static int child_adopt(struct children *c, struct export_tree *e,
 	return err;
 }
 
-/* The open child at @at, counted, if the same is mounted there.  Closes one
- * that is not. */
+/* The open child at @at, counted, if the same file system is still mounted
+ * there.  Else closes it. */
 static struct export_tree *find_open(struct children *c,
 				     const struct export_tree *from,
 				     const struct vfs_child *at)
@@ -491,7 +492,7 @@ int children_open(struct children *c, struct child *child)
 		return err == -ETIMEDOUT || err == -ENODEV ? err : -ESTALE;
 	if (e->id == child->id)
 		err = child_adopt(c, e, NULL) < 0 ? -ESTALE : 0;
-	else		/* unless the other one is gone by now, too */
+	else		/* unless the other one is gone by now */
 		err = tree_has_moved(e) || opening_wait(c, e) < 0 ? -ETIMEDOUT :
 								    -ESTALE;
 	if (err < 0)

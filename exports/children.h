@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * children - file systems below an export that clients come to by LOOKUP.
+ * children - file systems below an export that clients reach by LOOKUP.
  *
- * Each is an export with an id, a tree and a share of workers of its own, but
- * without an entry in the table: it has the rules of the export above, its
- * *top*.  It is opened when a client comes to it, and closed when nobody has
- * used it for a while, so that it can be unmounted.
+ * Each is an export with its own id, tree and share of workers, but no entry in
+ * the table: the rules of the export above, its *top*, apply.  It is opened
+ * when a client reaches it, and closed when it has been idle for a while, so it
+ * can be unmounted.
  *
  * Its id is made from its top's id and path, its own path and the number that
  * the backend gives the file system, struct vfs_fs's volume: so its handles
- * hold over restarts, and are no other's when copies of a file system, which
- * have the same number, are mounted side by side.  The state directory has its
- * path.
+ * survive restarts.  The paths also tell copies of a file system apart, which
+ * have the same number.  The state directory records its path.
  *
  * An entry that is exported only while something is mounted (mountpoint) is
  * opened and closed in the same way.  It has its entry's id and path, and is
@@ -39,26 +38,26 @@ struct child {
 /* Reads the file in @t's state directory.  0, or -errno, which was logged if
  * it is the file's. */
 int  children_create(struct export_table *t, struct children **out);
-/* Closes all.  No call comes now. */
+/* Closes all, after the last call. */
 void children_destroy(struct children *c);
 /* Takes in the entries of @set that have a mountpoint: before @set becomes the
  * current one.  0, or -errno and perhaps *@err.  Waits for RCU. */
 int  children_take_exports(struct children *c, const struct export_set *set,
 			   char **err);
-/* Closes those that are not in use now; with @force also those in use that @set
- * does not want.  Waits for RCU. */
+/* Closes children that are not in use; with @force also any that @set does not
+ * want.  Waits for RCU. */
 void children_close(struct children *c, const struct export_set *set,
 		    bool force);
-/* Any thread, never blocks; NULL: there is none.  Valid as long as @c. */
+/* Any thread, never blocks.  NULL: not found.  Valid as long as @c. */
 struct child *children_find(struct children *c, uint32_t id);
 /* Notes that a call uses @child, which keeps it from being closed as idle. */
 void child_use(struct child *child);
 
 /*
- * The export of @at, which a lookup in the directory @dir of @from came to,
+ * The export of @at, which a lookup found in the directory @dir of @from;
  * opened if need be.  Counted.  Waits a little for its file system.
- * -ETIMEDOUT: that does not answer yet; -EREMCHG: something else is mounted
- * there by now, look again; or another -errno: it can't be exported.
+ * -ETIMEDOUT: it does not answer yet; -EREMCHG: something else is mounted there
+ * by now, look again; or another -errno: it can't be exported.
  */
 int children_enter(struct children *c, const struct export_tree *from,
 		   const struct vfs_child *at, const struct vfs_handle *dir,

@@ -9,7 +9,7 @@
 #define CHILD_SLOTS	4096		/* a power of two */
 #define CHILD_OPEN_MAX	256
 
-/* A tree that is not known as a child yet: its file system has to tell. */
+/* A tree that is not a child yet: its id depends on its file system. */
 struct opening {
 	struct export_tree	*tree;	/* counted */
 	uint32_t	 since;
@@ -30,7 +30,7 @@ struct children {
 	unsigned	 came;		/* mounts that the keeper knows */
 };
 
-/* Exports that are to be put. */
+/* Exports to put. */
 struct closing {
 	struct export_tree	*tree[2 * CHILD_OPEN_MAX];
 	unsigned	 n;
@@ -38,7 +38,7 @@ struct closing {
 
 /* child_table.c */
 uint32_t children_now(void);		/* in seconds */
-/* Frees @c and what it knows.  None is open, and there is no record. */
+/* Frees @c and its children.  All are closed, and the record too. */
 void children_free(struct children *c);
 /* Under the lock: the one of @top that is open at @path, or NULL. */
 struct child *child_at(struct children *c, uint32_t top, const char *path);
@@ -46,7 +46,8 @@ struct child *child_at(struct children *c, uint32_t top, const char *path);
 struct child *child_add(struct children *c, uint32_t id, uint32_t top);
 /* Under the lock: takes @child's export, to be put. */
 void child_close(struct child *child, struct closing *closing);
-/* Under the lock: ends an opening of which no child came. */
+/* Under the lock: ends an opening that did not become a child. */
 void opening_close(struct opening **at, struct closing *closing);
-/* Without the lock: puts what was taken, when no poller uses it. */
+/* Without the lock: waits until no poller uses these exports, then puts
+ * them. */
 void closing_end(struct closing *closing);

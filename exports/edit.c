@@ -61,7 +61,7 @@ static int copy_export(struct export_set *set, const struct export *from)
 	err = export_set_append(set, &e, &to);
 	if (err)
 		return err;
-	/* The set frees what there is of it. */
+	/* The set frees the unfinished copy. */
 	return failed || !e.options ? -ENOMEM : copy_clients(to, from);
 }
 
@@ -112,7 +112,7 @@ static int find_path_export(const struct export_set *set, const char *text,
 	return ret;
 }
 
-/* The place of a client of @e that is the same as @c; -1: there is none. */
+/* The index of the client of @e that equals @c; -1: not found. */
 static int place_of_client(const struct export *e, const struct client *c)
 {
 	for (unsigned i = 0; i < e->nclients; i++)
@@ -214,8 +214,8 @@ static char *line_for(const struct export *e, const char *text)
 	return NULL;
 }
 
-/* A rule of Kerberos would become one of AUTH_SYS where @now leaves out sec=.
- * 0, or -EINVAL and *@err. */
+/* Without a sec=, @now would turn a Kerberos rule into one of AUTH_SYS. 0, or
+ * -EINVAL and *@err. */
 static int check_flavors(const struct export_sec *was,
 			 const struct export_sec *now, char **err)
 {
@@ -228,7 +228,7 @@ static int check_flavors(const struct export_sec *was,
 			 "without it: name the flavors that are meant", text);
 }
 
-/* @new is one export of one client, as was told. */
+/* @new has the one export with the one client that was given. */
 static int take_rule(struct export *e, const struct export_set *new, char **err)
 {
 	const struct export *n = new->nexports == 1 ? new->exports[0] : NULL;
@@ -255,7 +255,7 @@ static int take_rule(struct export *e, const struct export_set *new, char **err)
 		return fail_with(err, "the rule has xprtsec=, and would serve "
 				 "calls in clear without it: name what is "
 				 "meant");
-	/* A limit that is not told stays, as the export's other options do. */
+	/* A limit that is not given stays, as the export's other options do. */
 	if (n->max.ops != NO_RATE)
 		e->max.ops = n->max.ops;
 	if (n->max.bytes != NO_RATE)

@@ -101,9 +101,10 @@ int export_reach_path(struct export_table *t, const char *path,
 	return err == -EAGAIN ? -ETIMEDOUT : err;
 }
 
-/* True if @e, behind a symbolic link perhaps, is what is mounted at @at.  One
- * that is not open counts by its mountpoint: to open it shows what it is.  But
- * a directory below that is another one, whoever may open it. */
+/* True if @e, perhaps reached by a symbolic link, is the mount at @at.  An
+ * export that is not open is compared by its mountpoint; opening it shows
+ * whether it matches.  But an entry for a directory below its mountpoint does
+ * not match. */
 static bool is_mount_of(struct export_table *t, const struct export *e,
 			const struct vfs_child *at)
 {
@@ -119,8 +120,8 @@ static bool is_mount_of(struct export_table *t, const struct export *e,
 	return !rest || !*rest;
 }
 
-/* The entry of @at, by its path or, since a symbolic link may lead there, its
- * mount; or NULL.  In an RCU section. */
+/* The entry of @at, by its path or, because an entry's path can be a symbolic
+ * link, by its mount; or NULL.  In an RCU section. */
 static const struct export *find_mount(struct export_table *t,
 				       const struct export_set *set,
 				       const struct vfs_child *at)
@@ -150,7 +151,7 @@ static struct child *child_of_mount(struct export_table *t,
 	return child;
 }
 
-/* The entry of @at's path, counted.  -ENOENT: there is none. */
+/* The entry of @at's path, counted.  -ENOENT: no such entry. */
 static int enter_export(struct export_table *t, bool crosses,
 			const struct vfs_child *at,
 			const struct export_peer *peer,
@@ -214,7 +215,7 @@ int export_enter(struct export_table *t, const struct export_tree *from,
 	case -ETIMEDOUT:
 	case -EREMCHG:
 		return err;
-	/* To go on in the directory below would hide why. */
+	/* Going on in the directory below would hide the reason. */
 	case -EKEYREJECTED:
 		return -EACCES;
 	case -EAGAIN:			/* the answers are gone already */

@@ -144,7 +144,7 @@ static bool has_tree(const struct export *e)
 	return !e->mountpoint && !e->id_taken;
 }
 
-/* Adds what became of @e: the set goes on, to find what else is wrong. */
+/* Adds the failure of @e; the others go on, to find further mistakes. */
 static void note_failure(struct export *e, int *ret, char **err, int failure,
 			 char **why)
 {
@@ -190,7 +190,7 @@ static bool still_has(const struct export_set *set, const struct export_tree *e)
 	return export && export->tree == e;
 }
 
-/* Notes which exports of @old, which may be NULL, leave the table. */
+/* Notes which exports of @old (can be NULL) leave the table. */
 static void note_departures(const struct export_set *old,
 			    const struct export_set *set)
 {
@@ -211,7 +211,7 @@ int export_table_publish(struct export_table *t, struct export_set *set,
 
 	*err = NULL;
 	mutex_lock(&t->publish);
-	/* An entry may name the path of one, and is not told of another. */
+	/* An entry can name the path of a child: close unused ones first. */
 	children_close(t->children, set, false);
 	ret = bind_exports(t, set, err);
 	if (ret < 0) {
@@ -232,7 +232,7 @@ int export_table_publish(struct export_table *t, struct export_set *set,
 	children_close(t->children, set, true);
 	mutex_unlock(&t->publish);
 	memo_expire(t->users);
-	/* They are by the old names, which no caller asks for again. */
+	/* The verdicts are for the old names, which are not used again. */
 	if (renamed)
 		memo_forget(t->peers);
 	export_set_put(old);
@@ -294,7 +294,7 @@ static void refuse_clear(struct export_table *t, const struct export *e,
 		    "(xprtsec=mtls)" : "it demands TLS (xprtsec=tls)");
 }
 
-/* Decides whether @peer may use @e, and how.  In an RCU section. */
+/* Finds the rule of @e for @peer, or refuses.  In an RCU section. */
 static int admit_peer(struct export_table *t, const struct export_set *set,
 		      const struct export *e, const struct export_peer *peer,
 		      struct export_opts *opts)
@@ -374,8 +374,8 @@ int export_admit(struct export_table *t, const struct export_set *set,
 	return 0;
 }
 
-/* A file system below an export, which has the rules of that; or that of an
- * entry with a mountpoint. */
+/* A file system below an export, under the rules of that export; or the tree of
+ * an entry with a mountpoint. */
 static int borrow_child(struct export_table *t, const struct export_set *set,
 			uint32_t id, const struct export_peer *peer,
 			struct export_tree **out, struct export_opts *opts)
@@ -421,7 +421,7 @@ int export_borrow(struct export_table *t, uint32_t id,
 		settle_fsid(*out, opts);
 		return 0;
 	}
-	/* @id may be that of one of its rules. */
+	/* @id can belong to one of its rules. */
 	if (set)
 		return borrow_child(t, set, e ? e->id : id, peer, out, opts);
 	refusal_log_gone(t, id, peer->addr);
@@ -447,7 +447,7 @@ int export_open_child(struct export_table *t, struct child *child,
 	return err;
 }
 
-/* @id may be that of one of an export's rules. */
+/* @id can belong to one of an export's rules. */
 static struct child *child_of_id(struct export_table *t, uint32_t id)
 {
 	const struct export_set *set;

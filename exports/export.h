@@ -29,10 +29,10 @@ struct export_sec {
 	uint8_t	 rights[EXPORT_FLAVORS];	/* of each: sec.c */
 	uint8_t	 n;		/* 0: it was not finished yet */
 	bool	 served;	/* callers can come by one of them */
-	bool	 writes;	/* callers of such a one may write */
-	/* AUTH_SYS if it is one of them, else the first.  The rights of a rule
-	 * are this one's, those that were found for a caller are the
-	 * caller's. */
+	bool	 writes;	/* callers by such a flavor may write */
+	/* AUTH_SYS if listed, else the first.  A rule's options have the rights
+	 * of this flavor; options found for a caller have the rights of the
+	 * caller's flavor. */
 	enum rpc_auth_flavor main;
 	bool	 given;		/* by a sec=; else it is that of AUTH_SYS */
 };
@@ -52,13 +52,13 @@ struct export_opts {
 	bool	 secure;	/* only ports below 1024 */
 	bool	 no_acl;	/* NFSACL is NOTSUPP */
 	bool	 no_readdirplus;	/* READDIRPLUS is NOTSUPP */
-	bool	 manage_gids;	/* groups are those of the name service */
+	bool	 manage_gids;	/* the name service has the groups */
 	bool	 auth_nlm;	/* locks need permission to read the file */
-	bool	 crossmnt;	/* what is mounted below is part of it */
+	bool	 crossmnt;	/* includes mounts below */
 	bool	 nohide;	/* entered from an export that it is below */
 	bool	 limited;	/* by one of the rates below */
-	bool	 is_weak;	/* of a caller whose flavor is none of the
-				 * rule's: EXPORT_MOUNTS */
+	bool	 is_weak;	/* the rule lacks the caller's flavor:
+				 * EXPORT_MOUNTS */
 	bool	 has_id;	/* filehandles that it gets have the id below,
 				 * not the export's */
 	uint32_t anonuid;
@@ -70,9 +70,9 @@ struct export_opts {
 	enum export_protection least;	/* of its calls of NFS: xprtsec= */
 	bool	 least_given;	/* by an xprtsec= */
 	struct export_sec sec;
-	struct rates client_max;	/* what each address may have */
-	struct rates max;	/* what all clients of the export may have;
-				 * the same in all rules of a path */
+	struct rates client_max;	/* limits for each address */
+	struct rates max;	/* limits for all clients together; the same in
+				 * all rules of a path */
 };
 
 struct export_tree {
@@ -86,13 +86,13 @@ struct export_tree {
 	struct vfs_fs	*fs;		/* of trees that are found */
 	/* Set after fs, by the release that tree_is_mounted() acquires. */
 	atomic_bool	 mounted;
-	/* clock_ms() at which it was mounted, if its publisher did not wait
-	 * for that any more; else 0. */
+	/* clock_ms() when it was mounted, if its publisher had stopped waiting
+	 * for that; else 0. */
 	uint64_t	 late_ms;
 	struct ref	 ref;
-	/* The number of times that the table lost it.  An export that is added
-	 * again while somebody still has it is the same one, but what was to
-	 * end with it has ended. */
+	/* The number of times that it left the table.  An export that is added
+	 * again while still in use is the same object, but its departure ended
+	 * whatever depended on it. */
 	atomic_uint	 departures;
 	void		*user;		/* what attach() set; or NULL */
 };
@@ -101,8 +101,8 @@ struct export_table;
 struct export_set;			/* one snapshot */
 
 struct export_config {
-	const struct vfs_ops *backend;	/* of entries without any */
-	/* Of the others; borrowed.  NULL: those of this tree. */
+	const struct vfs_ops *backend;	/* of entries that don't say */
+	/* Of the other entries; borrowed.  NULL: the built-in list. */
 	const struct backends *backends;
 	const char *state_dir;		/* NULL: nothing is kept */
 	bool manage_gids;		/* of entries that don't say */
@@ -110,7 +110,7 @@ struct export_config {
 						 * can have */
 	bool krb5;			/* callers can come by Kerberos */
 	bool check;			/* nothing is served: see vfs_config */
-	/* Both functions may be NULL.  @e is new, not mounted, and no reader
+	/* Both functions can be NULL.  @e is new, not mounted, and no reader
 	 * can find it yet: e->user can be set here.  It has the path and the
 	 * id; a file system below an export has the export's id until it is
 	 * open.  Publisher's thread, or a worker. */
@@ -124,32 +124,29 @@ struct export_config {
 int  export_table_create(const struct export_config *config,
 			 struct export_table **out);
 void export_table_destroy(struct export_table *t);
-/* Changes config.protection, for what is parsed from now on.  Publisher's
- * thread. */
+/* Changes config.protection, for later parsing.  Publisher's thread. */
 void export_table_protection(struct export_table *t,
 			     enum export_protection most);
-/* Changes config.manage_gids, for what is parsed from now on.  Publisher's
- * thread. */
+/* Changes config.manage_gids, for later parsing.  Publisher's thread. */
 void export_table_manage_gids(struct export_table *t, bool yes);
 
 /*
- * While @yes, what can't be exported does not keep the rest from it: as at a
- * start.  export_table_publish() then has exports that can't be mounted tried
- * until they can, and logs that; and a set that is made has a note of entries
- * with the file system id of another, which are not served.  Publisher's
- * thread.
+ * While @yes, entries that can't be exported don't stop the others, as at a
+ * start.  export_table_publish() then retries failed mounts until they succeed,
+ * and logs that.  A new set gets a note about each entry with the file system
+ * id of another one; such an entry is not served.  Publisher's thread.
  */
 void export_table_lenient(struct export_table *t, bool yes);
 
 /* Makes *@out an empty set.  0 or -ENOMEM.  Publisher's thread. */
 int export_set_create(struct export_table *t, struct export_set **out);
 /*
- * Text to snapshot: lines of exports(5), see gannet-exports(5).  @name is
- * for messages.  Adds to *@set, making it when NULL; after an error a *@set
- * that is not NULL is only good for export_set_free(), and for finding more
- * mistakes with other texts or export_table_publish().  On mistakes returns
- * -EINVAL and *@err (malloced) is "NAME:LINE: what is wrong, what was
- * expected", a line for each; NULL when there is no memory for it.
+ * Text to snapshot: lines of exports(5), see gannet-exports(5).  @name is for
+ * messages.  Adds to *@set, creating it if NULL.  After an error, a *@set that
+ * is not NULL can only be freed, or used to find more mistakes by parsing other
+ * texts or by export_table_publish().  Mistakes return -EINVAL, and *@err
+ * (malloced) has a line for each, "NAME:LINE: MISTAKE, EXPECTED"; NULL without
+ * memory.
  */
 int export_set_parse(struct export_table *t, const char *name, FILE *in,
 		     struct export_set **set, char **err);
@@ -158,29 +155,28 @@ int export_set_parse(struct export_table *t, const char *name, FILE *in,
 int export_set_add(struct export_table *t, const char *name, const char *arg,
 		   struct export_set **set, char **err);
 void export_set_free(struct export_set *set);
-/* Makes *@out a set of what the table has now.  0 or -ENOMEM.  Publisher's
- * thread. */
+/* Makes *@out a copy of the current set.  0 or -ENOMEM.  Publisher's thread. */
 int export_set_copy(struct export_table *t, struct export_set **out);
 /*
- * Takes the rule of @client for @path out of @set, or all rules of @path for
- * NULL.  @path is a word of exports(5).  -ENOENT and *@err: there is no such
- * rule; -EINVAL and *@err: a mistake.
+ * Removes the rule of @client for @path from @set; without a @client, all rules
+ * of @path.  @path is a word of exports(5).  -ENOENT and *@err: no such rule;
+ * -EINVAL and *@err: a mistake.
  */
 int export_set_remove(struct export_set *set, const char *path,
 		      const char *client, char **err);
-/* Takes out of @set the rules of clients that @gone has rules of for the same
- * path, and @stays has not.  0, or -errno and *@err. */
+/* Removes from @set the rules whose path and client have a rule in @gone, but
+ * not in @stays.  0, or -errno and *@err. */
 int export_set_subtract(struct export_set *set, const struct export_set *gone,
 			const struct export_set *stays, char **err);
-/* Gives a client that @set has for @path other options, as "CLIENT(OPTIONS)"
- * says; the rule comes from @name now.  As export_set_remove(). */
+/* Gives a client that @set has for @path other options, as in @text,
+ * "CLIENT(OPTIONS)"; the rule comes from @name now.  As export_set_remove(). */
 int export_set_change(struct export_table *t, const char *name,
 		      const char *path, const char *text,
 		      struct export_set *set, char **err);
 /* Prints @set as an exports file that says the same, without comments. */
 void export_set_print(const struct export_set *set, FILE *out);
 /* Calls @fn with each warning about the text, "NAME:LINE: ...", in the order of
- * the text; one for all lines that have the same. */
+ * the text; lines with the same warning share one. */
 void export_set_notes(const struct export_set *set,
 		      void (*fn)(void *arg, const char *text), void *arg);
 /*
@@ -195,12 +191,12 @@ int export_table_publish(struct export_table *t, struct export_set *set,
 /* Must the flavor of a caller be one of the rule's? */
 enum export_need {
 	EXPORT_CALLS,		/* yes */
-	/* No: it mounts (RFC 2623 section 2.3.2).  Then its options are those
-	 * of the anonymous user, who may only read, and is_weak. */
+	/* No: it mounts (RFC 2623 section 2.3.2).  It then acts as the
+	 * anonymous user, read-only, with is_weak. */
 	EXPORT_MOUNTS,
-	/* No: stock clients take locks with AUTH_SYS whatever they mounted
-	 * with.  The caller's groups are those of the name service then, as
-	 * with Kerberos. */
+	/* No: stock clients lock with AUTH_SYS whatever flavor they mounted
+	 * with.  The caller's groups then come from the name service, as with
+	 * Kerberos. */
 	EXPORT_LOCKS,
 };
 
@@ -219,7 +215,7 @@ struct export_peer {
  * exports(5). */
 const char *export_flavor_name(enum rpc_auth_flavor flavor);
 /* Sets @out to the flavors that @opts has, as MNT lists them (RFC 2623 section
- * 2.7).  Returns how many there are. */
+ * 2.7).  Returns their number. */
 unsigned export_flavors(const struct export_opts *opts,
 			uint32_t out[EXPORT_FLAVORS]);
 /*
@@ -239,26 +235,26 @@ int export_borrow(struct export_table *t, uint32_t id,
 		  struct export_opts *opts);
 /*
  * export_find() on a worker: looks up the names of @peer, and opens the file
- * system below an export that @id is of, for which it waits a little.
- * -ESTALE also: that has gone.
+ * system below an export that has @id, waiting for it a little.  -ESTALE also:
+ * it is gone.
  */
 int export_reach(struct export_table *t, uint32_t id,
 		 const struct export_peer *peer, struct export_tree **out,
 		 struct export_opts *opts);
 /*
- * Another file system, @at, that a lookup in the directory @dir of @from came
- * to, as the export to go on in.  It has an entry, or @crosses (crossmnt of the
- * caller's options) or at->is_part.  Counted.  Workers only: waits for it a
- * little.  -EXDEV: it is not to be entered; -EACCES: not with this flavor;
- * -ETIMEDOUT: come again;
- * -EREMCHG: something else was mounted there meanwhile, look up the name again.
+ * The export of another file system, @at, which a lookup found in the directory
+ * @dir of @from.  It needs an entry, or @crosses (crossmnt of the caller's
+ * options), or at->is_part.  Counted.  Workers only: waits for it a little.
+ * -EXDEV: do not enter it; -EACCES: not with this flavor; -ETIMEDOUT: come
+ * again; -EREMCHG: something else was mounted there meanwhile, look up the name
+ * again.
  */
 int export_enter(struct export_table *t, const struct export_tree *from,
 		 bool crosses, const struct vfs_child *at,
 		 const struct vfs_handle *dir, const struct export_peer *peer,
 		 struct export_tree **out);
-/* export_enter() without waiting, for what is open.  -EAGAIN: it is not, or a
- * name service has to be asked. */
+/* export_enter() without waiting.  -EAGAIN: it is not open, or a name service
+ * has to be asked. */
 int export_enter_open(struct export_table *t, const struct export_tree *from,
 		      bool crosses, const struct vfs_child *at,
 		      const struct export_peer *peer, struct export_tree **out);
@@ -271,9 +267,9 @@ int export_rule_for(struct export_table *t, const struct export_tree *e,
 int export_above(struct export_table *t, const struct export_tree *e,
 		 uint32_t *id, struct vfs_handle *dir);
 /*
- * The export that @path lies in (the longest match), for MNT; *@rest points
- * at what is left of @path below the export, "" for the export itself.
- * -ENOENT: it lies in none; -EAGAIN: export_reach_path() has to look.
+ * The export that @path lies in (the longest match), for MNT; *@rest points at
+ * the rest of @path below the export, "" for the export itself.  -ENOENT: not
+ * in any export; -EAGAIN: call export_reach_path().
  */
 int export_find_path(struct export_table *t, const char *path,
 		     const struct export_peer *peer, struct export_tree **out,
@@ -285,19 +281,19 @@ int export_reach_path(struct export_table *t, const char *path,
 		      const struct export_peer *peer, struct export_tree **out,
 		      struct export_opts *opts, const char **rest);
 /* For the log: false if this was asked before about @peer and @path, which lies
- * in no export, or is no path, since the exports were read.  May forget. */
+ * in no export, or is no path, since the exports were read.  Can forget. */
 bool export_refusal_is_new(struct export_table *t,
 			   const struct sockaddr *peer, const char *path);
-/* Looks up the names of @peer (DNS, netgroups): may block.  The table keeps the
- * result for a minute. */
+/* Looks up the names of @peer (DNS, netgroups); can block.  The table caches
+ * the result for a minute. */
 void export_resolve(struct export_table *t, const struct sockaddr *peer);
 /*
- * Looks up the hosts and netgroups that the table names, and warns of those
- * that are not known: they are nobody.  @wait: does so now, and may block for
- * long; else in a job of the crew, which may outlive the table.
+ * Looks up the hosts and netgroups in the table, and warns about unknown ones:
+ * no address matches them.  @wait: do so now, which can block for long; else in
+ * a job of the crew, which can outlive the table.
  */
 void export_check_names(struct export_table *t, bool wait);
-/* Never blocks: after the last one a thread of the export's unmounts it. */
+/* Never blocks: after the last one a job of the crew unmounts it. */
 void export_put(struct export_tree *e);
 
 /* True if @e, which the caller counts, is still exported.  Any registered
@@ -305,8 +301,7 @@ void export_put(struct export_tree *e);
 bool export_is_current(struct export_table *t, const struct export_tree *e);
 
 /* For EXPORT: each path with the clients as written, one call a client.
- * @everyone: this client or another of the path, and not the only one, is
- * everyone. */
+ * @everyone: the path has several clients, and one of them is everyone. */
 void export_walk(struct export_table *t,
 		 void (*fn)(void *arg, const char *path, const char *client,
 			    bool everyone), void *arg);
@@ -317,7 +312,7 @@ void export_walk(struct export_table *t,
  * see.  False: some export is not mounted yet, and its fsid not known.
  */
 bool export_show(struct export_table *t, FILE *out);
-/* A rule: all that one client of a path is told. */
+/* A rule: the options of one client of a path. */
 struct export_rule {
 	const char *path;
 	const char *client;	/* as written */
@@ -327,7 +322,7 @@ struct export_rule {
 	const char *kind;	/* of the path's file system: "posix", ... */
 	bool	    is_away;	/* that is not mounted yet, or not at all */
 	const char *why;	/* ... and why, or NULL: it does not answer */
-	bool	    comes;	/* it has a mountpoint, so it may be missing */
+	bool	    comes;	/* it has a mountpoint, so it can be missing */
 	/* When it was last asked, its path led to another file system or
 	 * directory; it is asked again now. */
 	bool	    has_moved;
@@ -344,7 +339,7 @@ void export_each(struct export_table *t,
 
 /* The caller, as its credential claims it.  Borrowed. */
 struct export_claim {
-	bool		none;		/* AUTH_NONE: nobody */
+	bool		none;		/* AUTH_NONE: anonymous */
 	uint32_t	uid;
 	uint32_t	gid;
 	uint32_t	ngids;
@@ -376,18 +371,19 @@ uint32_t export_squash_gid(const struct export_opts *opts, uint32_t gid);
 void export_caller_put(const struct vfs_cred *cred);
 
 /*
- * Filehandles: version, export id, the backend's handle, and a MAC over
- * all of it, keyed with a secret that is kept in the state directory, or with
- * that of the export's tree, if it has one.
+ * Filehandles: version, export id, the backend's handle, and a MAC over all of
+ * it, keyed with a secret from the state directory, or with the key of the
+ * export's tree, if it has one.
  */
-/* For a client with @opts, its rule of @e: with the id of that. */
+/* For a client whose rule of @e is @opts, with the rule's id. */
 void export_fh_make(struct export_table *t, const struct export_tree *e,
 		    const struct export_opts *opts,
 		    const struct vfs_handle *h, struct nfs3_fh *fh);
 /* True if both ids are of one export. */
 bool export_same_id(struct export_table *t, uint32_t a, uint32_t b);
-/* 0; -EBADMSG: no handle that this server made, or another one of its tree; or,
- * of handles that need the tree's key, -ETIMEDOUT: that is not mounted yet, and
- * -ESTALE: it is not exported.  Any registered thread; never blocks. */
+/* 0; -EBADMSG: made neither by this server nor by another one of its tree; for
+ * handles that need the tree's key also -ETIMEDOUT: the tree is not mounted
+ * yet, and -ESTALE: it is not exported.  Any registered thread; never
+ * blocks. */
 int export_fh_parse(struct export_table *t, const void *fh, uint32_t len,
 		    uint32_t *export_id, struct vfs_handle *h);

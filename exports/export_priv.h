@@ -61,8 +61,8 @@ struct export {
 	bool			 id_taken;
 	/* Exported only while something is mounted here; NULL: always. */
 	char			*mountpoint;
-	uint32_t		 id;		/* with has_fsid one of those
-						 * that its clients have */
+	uint32_t		 id;		/* with has_fsid one of its
+						 * clients' ids */
 	uint64_t		 fsid;		/* with has_fsid */
 	uint8_t			 uuid[16];	/* that it was made from */
 	struct client		*clients;	/* by precedence */
@@ -73,7 +73,7 @@ struct export {
 	struct export_tree	*tree;
 };
 
-/* A warning that no mistake came of. */
+/* A warning about accepted text. */
 struct note {
 	char	*where;		/* "FILE:LINE" */
 	char	*text;
@@ -102,7 +102,7 @@ struct export_set {
 	unsigned	  serial;	/* of its names */
 };
 
-/* The source of names; tests have their own.  Each function may block. */
+/* The source of names; tests supply another.  Each function can block. */
 struct resolver {
 	/* The name of @a, *not* confirmed.  0 or an EAI_ code. */
 	int  (*name)(const struct addr *a, char *name, size_t size);
@@ -111,11 +111,11 @@ struct resolver {
 	int  (*has_addr)(const char *name, const struct addr *a);
 	/* Is @host in @group, or any if that is NULL? */
 	bool (*in_netgroup)(const char *group, const char *host);
-	/* The groups of a user, malloced.  1; 0: there is no such user; -1:
-	 * can't tell now. */
+	/* The groups of a user, malloced.  1; 0: no such user; -1: can't tell
+	 * now. */
 	int  (*groups)(uint32_t uid, uint32_t **gids, uint32_t *n);
-	/* Is there a group @gid, and are its members known not to have @uid
-	 * among them?  False also where it can't tell. */
+	/* True if group @gid exists and @uid is known not to be a member.
+	 * False also if that is unknown. */
 	bool (*has_left)(uint32_t uid, uint32_t gid);
 	int  keep_s;		/* lifetime of the answers about peers */
 	int  users_keep_s;	/* ... about users */
@@ -152,13 +152,13 @@ int  users_create(struct memo **out);
  */
 int  users_find(struct memo *u, const struct resolver *r, uint32_t uid,
 		uint32_t zero, struct groups **out);
-/* Asks the name service, unless another thread just did: may block. */
+/* Asks the name service, unless another thread just did; can block. */
 void users_ask(struct memo *u, const struct resolver *r, uint32_t uid,
 	       uint32_t zero);
 /*
  * A list of groups: immutable, counted.  A thread that finds one in a table
- * under RCU may use it for that section, and may count it: the table gives its
- * reference back only after a grace period.  group_list.c.
+ * under RCU can use it in that section, and can count it: the table drops its
+ * reference only after a grace period.  group_list.c.
  */
 struct groups {
 	struct rcu_head	rcu;
@@ -168,8 +168,8 @@ struct groups {
 	uint32_t	gids[];
 };
 
-/* A list of @n groups, with one reference; gids are the caller's to fill in
- * before anybody else sees it.  NULL: no memory. */
+/* A list of @n groups, with one reference; the caller fills in gids before any
+ * other thread sees it.  NULL: no memory. */
 struct groups *groups_alloc(uint32_t n);
 void groups_put(struct groups *g);
 /* Gives a table's reference back, after a grace period. */
@@ -210,8 +210,8 @@ struct export_table {
 	atomic_uint		late_mounts;	/* that came */
 	/* Unused file systems below exports are closed after it; for tests. */
 	_Atomic uint32_t	idle_s;
-	pthread_mutex_t		trees_lock;	/* guards trees, and what of
-						 * each tree.c says */
+	pthread_mutex_t		trees_lock;	/* guards trees, and fields of
+						 * each: tree.c */
 	pthread_cond_t		trees_changed;
 	struct tree	       *trees;		/* all, the newest first */
 };
@@ -249,7 +249,7 @@ struct option_target {
 	bool	has_krb5;		/* callers can come by Kerberos */
 	enum export_protection protection;	/* the most that callers can
 						 * have */
-	/* Called for an option that is taken and not done; or NULL. */
+	/* Called for an option that is accepted but ignored; or NULL. */
 	void  (*warn)(void *arg, const char *text);
 	void   *arg;
 };
@@ -271,7 +271,7 @@ bool export_parse_number(const char *s, uint32_t max, uint32_t *out);
  * each mistake. */
 int export_opts_parse(const char *text, struct option_target *t, char **err);
 /* Completes t->opts after the last list.  0, or -EINVAL and *@err: callers
- * would need what the server does not have. */
+ * would need a feature that the server lacks. */
 int export_opts_finish(struct option_target *t, char **err);
 bool export_opts_same(const struct export_opts *a, const struct export_opts *b);
 /* Prints all of @opts but the export's own, as options. */
@@ -286,8 +286,8 @@ const char *export_option_at(unsigned i, enum option_kind *kind);
 #define SEC_TEXT_MAX	64
 /* Reads the value of sec=.  0, or -EINVAL and *@err. */
 int  sec_read(const char *value, struct option_target *t, char **err);
-/* Calls @set for the flavors of the last sec= in this list.  False: there is
- * no such sec=, but an earlier one, so @set has no effect. */
+/* Calls @set for the flavors of the last sec= in this list.  False: only an
+ * earlier list had a sec=, so @set has no effect. */
 bool sec_set(struct option_target *t, void (*set)(struct export_opts *opts,
 						  const void *arg),
 	     const void *arg);
@@ -300,16 +300,16 @@ bool sec_lacks_krb5(const struct export_sec *s, char served[SEC_TEXT_MAX]);
 bool sec_is_same(const struct export_sec *a, const struct export_sec *b);
 /* True if the flavors have different rights. */
 bool sec_is_mixed(const struct export_sec *s);
-/* The name of the flavor @i, and the options of its callers; NULL: there is
- * none. */
+/* The name of the flavor @i, and the options of its callers; NULL: no such
+ * flavor. */
 const char *sec_rule(const struct export_opts *opts, unsigned i,
 		     struct export_opts *out);
 /* True if @peer, whose options these are, has to use a port below 1024. */
 bool sec_needs_port(const struct export_opts *opts,
 		    const struct export_peer *peer);
-/* Makes a rule's @opts those of @peer.  0; -EKEYREJECTED: its flavor is not the
- * rule's; -EACCES: the same, of what is not a call of NFS, since callers can't
- * come by any flavor of the rule. */
+/* Turns a rule's @opts into @peer's options.  0; -EKEYREJECTED: the rule lacks
+ * its flavor; -EACCES: the same for MNT or NLM, because no flavor of the rule
+ * is available. */
 int  sec_admit(struct export_opts *opts, const struct export_peer *peer);
 
 /* set.c */
@@ -329,7 +329,7 @@ int  export_add_client(struct export *e, const struct client *c);
 /* Both free it, and move those behind it. */
 void export_drop_client(struct export *e, unsigned i);
 void export_set_drop(struct export_set *set, unsigned i);
-/* Adds a warning.  Takes @where, which may be NULL: out of memory. */
+/* Adds a warning.  Takes @where, which can be NULL: out of memory. */
 int export_set_note(struct export_set *set, char *where, const char *text);
 /* The snapshot, or NULL.  In an RCU section. */
 struct export_set *export_set_now(struct export_table *t);
@@ -341,7 +341,7 @@ struct export_set *export_current(struct export_table *t);
 int export_set_finish(struct export_set *set, char **err);
 
 /* fsid.c */
-/* Reads the value of fsid=.  False: it is none. */
+/* Reads the value of fsid=.  False: not a valid one. */
 bool fsid_parse(const char *s, struct fsid_option *fsid);
 void fsid_take(struct export *e, const struct fsid_option *fsid);
 /* Makes @id the export's, if one of its clients has it. */
@@ -369,9 +369,9 @@ void trees_init(struct export_table *t);
 /* Waits until all are unmounted.  All were put. */
 void trees_fini(struct export_table *t);
 /*
- * Sets e->tree, counted: to the tree of e->path that there is, or to a new
- * one, whose mount begins.  Waits for no file system.  0, or -errno and *@err,
- * and then e->tree may be set, too.
+ * Sets e->tree, counted, to the existing tree of e->path, or to a new one,
+ * whose mount begins.  Waits for no file system.  0, or -errno and *@err;
+ * e->tree can be set even then.
  */
 int tree_bind(struct export_table *t, struct export *e, char **err);
 /*
@@ -382,8 +382,8 @@ int tree_bind(struct export_table *t, struct export *e, char **err);
 int tree_settle(struct export_table *t, const struct export *e,
 		uint64_t until, char **err);
 /* Sets *@out to a new tree, counted, with the backend of @top; its mount
- * begins.  It is at @path, below @top; or, with NULL, that which @top has a
- * mountpoint for. */
+ * begins.  It is at @path, below @top; or, with NULL, the tree of @top, which
+ * has a mountpoint. */
 int tree_open_child(struct export_table *t, const struct export *top,
 		    const char *path, struct export_tree **out);
 /* True if @top still has the path that @e, a child, is below; or, for one with
@@ -391,7 +391,7 @@ int tree_open_child(struct export_table *t, const struct export *top,
 bool tree_belongs(const struct export_tree *e, const struct export *top);
 /* True if its path was found to lead elsewhere.  Has its thread look again. */
 bool tree_has_moved(const struct export_tree *e);
-/* May e->fs be used?  Once it may, it may as long as @e is counted. */
+/* True if e->fs is valid; it then stays so as long as @e is counted. */
 static inline bool tree_is_mounted(const struct export_tree *e)
 {
 	return atomic_load_explicit(&e->mounted, memory_order_acquire);
@@ -402,21 +402,21 @@ char *tree_failure(const struct export_tree *e);
 
 /* export.c */
 /*
- * Decides whether @peer may use @e, and how; *@out is the tree, not counted.
- * In an RCU section.  As export_find(), and -EKEYREJECTED also sets *@opts;
- * -EAGAIN also: export_open_child() has to open it.
+ * Finds the rule of @e for @peer, or refuses; *@out is the tree, not counted.
+ * In an RCU section.  As export_find(), but -EKEYREJECTED also sets *@opts, and
+ * -EAGAIN can mean that export_open_child() has to open it.
  */
 int export_admit(struct export_table *t, const struct export_set *set,
 		 const struct export *e, const struct export_peer *peer,
 		 struct export_opts *opts, struct export_tree **out);
-/* children_open(), which may wait.  Logs once for @peer that nothing is mounted
- * on an export's mountpoint (-ENODEV). */
+/* children_open(), which can wait.  If nothing is mounted on an export's
+ * mountpoint (-ENODEV), logs that once for @peer. */
 int export_open_child(struct export_table *t, struct child *child,
 		      const struct export_peer *peer);
 
 /* child_table.c */
-/* The tree of @e, which may not be mounted yet; NULL: the export has a
- * mountpoint, and is not open.  In an RCU section. */
+/* The tree of @e, perhaps not mounted yet; NULL: the export has a mountpoint,
+ * and is not open.  In an RCU section. */
 struct export_tree *tree_of_export(struct export_table *t,
 				   const struct export *e);
 
@@ -432,7 +432,7 @@ void refusal_log_gone(struct export_table *t, uint32_t id,
 int export_key_load(const char *state_dir, uint8_t key[EXPORT_KEY_LEN]);
 
 /* child_number.c */
-/* A number that follows from all of these, and that whoever has not the key
- * can't foresee: a client can rename directories in @path. */
+/* A number derived from all of these.  The key makes it unpredictable: a client
+ * can rename directories in @path. */
 uint64_t export_child_number(const uint8_t key[EXPORT_KEY_LEN],
 			     const char *path, const uint64_t of[3]);

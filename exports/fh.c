@@ -2,12 +2,12 @@
 /*
  * Filehandles, and the server's secret key.
  *
- * 	byte 0		version: 1, or 2 with a key of the tree's own
+ * 	byte 0		version: 1, or 2 with the key of the tree
  * 	byte 1		length of the backend's handle
  * 	bytes 2-3	zero
  * 	bytes 4-7	export id, big endian
  * 	then		the backend's handle, zero padded to 4
- * 	last 8 bytes	SipHash-2-4 of all that is before
+ * 	last 8 bytes	SipHash-2-4 of all bytes before
  */
 #include "exports/export_priv.h"
 
@@ -75,8 +75,8 @@ void export_fh_make(struct export_table *t, const struct export_tree *e,
 
 /*
  * Copies the key of the export's tree.  -ETIMEDOUT: the tree is not mounted, so
- * its key is not known yet; -ESTALE: there is no such export; -EBADMSG: its
- * tree has no key.
+ * its key is not known yet; -ESTALE: no such export; -EBADMSG: its tree has no
+ * key.
  */
 static int tree_key(struct export_table *t, uint32_t id, uint8_t *key)
 {
@@ -116,7 +116,7 @@ static int check_mac(struct export_table *t, const uint8_t *fh, uint32_t len,
 			return err;
 		crypto_shorthash((uint8_t *)&mac, fh, len, key);
 	}
-	/* A single comparison, so that its time tells nothing about the MAC. */
+	/* A single comparison, whose time reveals nothing about the MAC. */
 	memcpy(&its, fh + len, MAC);
 	return mac == its ? 0 : -EBADMSG;
 }
@@ -148,7 +148,7 @@ refused:
 	return err;
 }
 
-/* Reads the key. 0, -ENOENT: there is none yet, or another -errno. */
+/* Reads the key.  0; -ENOENT: no key yet; or another -errno. */
 static int key_read(int dir, const char *state_dir, uint8_t *key)
 {
 	struct stat st;

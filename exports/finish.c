@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* finish - what is worked out of a whole set: ids, names, limits. */
+/* finish - completes a whole set: ids, names, limits. */
 #include "exports/export_priv.h"
 
 #include <errno.h>
@@ -37,7 +37,7 @@ static uint64_t rate_of(uint64_t rate)
 	return rate == NO_RATE ? 0 : rate;
 }
 
-/* Tells each rule the limits of its export. */
+/* Copies the limits of an export to each of its rules. */
 static void spread_limits(struct export *e)
 {
 	const struct rates max = { rate_of(e->max.ops), rate_of(e->max.bytes) };

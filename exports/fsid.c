@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* fsid - what fsid= says of an export's identity.  Pure. */
+/* fsid - an export's identity as given by fsid=.  Pure. */
 #include "exports/export_priv.h"
 
 #include <ctype.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* group_list - the groups of a user or a call, which those share. */
+/* group_list - shared lists of the groups of a user or a call. */
 #include "exports/export_priv.h"
 
 #include <stdlib.h>

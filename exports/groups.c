@@ -2,12 +2,12 @@
 /*
  * groups - the user and the groups that a call runs as.
  *
- * A list of groups is an object that calls share, with a number of its own: so
- * a call copies no list, and a backend that remembers callers compares numbers.
- * The lists that came in calls are found again by their groups, in a table of
- * fixed size: each has two slots, and the one made last stands first.  Two
- * equal lists that are made at the same time get two numbers, which costs only
- * what was remembered of one.
+ * Calls share lists of groups, and each list has a number.  So a call copies no
+ * list, and a backend that remembers callers compares numbers.  Lists from
+ * calls are looked up by their groups in a table of fixed size: each has two
+ * slots, the newest list first.  Two equal lists that are made at the same time
+ * get two numbers, which only loses what a backend remembered under one of
+ * them.
  */
 #include "exports/export_priv.h"
 
@@ -32,7 +32,7 @@ int groups_create(struct groups_table **out)
 	return *out ? 0 : -ENOMEM;
 }
 
-/* No call runs now. */
+/* After the last call. */
 void groups_destroy(struct groups_table *t)
 {
 	for (unsigned i = 0; i < SLOTS; i++)
@@ -42,7 +42,7 @@ void groups_destroy(struct groups_table *t)
 }
 
 /* Copies the groups of a call, with @zero for group 0 and without numbers that
- * are no group.  Returns how many there are. */
+ * are no group.  Returns their number. */
 static uint32_t copy_gids(uint32_t to[WIRE_GIDS],
 			  const struct export_claim *who, uint32_t zero)
 {
@@ -150,7 +150,7 @@ int export_caller(struct export_table *t, const struct export_opts *opts,
 	out->gids = NULL;
 	if (anon)
 		return 0;
-	/* Root needs no groups from a name service, nor does no user. */
+	/* Root needs no groups from a name service, nor does a missing user. */
 	if (unlikely(opts->manage_gids) ?
 	    who->uid == 0 || who->uid == EXPORT_NO_ID : who->ngids == 0)
 		return 0;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * mountpoint - keeps what is mounted at a path, for exports that are there only
- * while something is.
+ * mountpoint - holds the mount at a path, for exports that exist only while
+ * something is mounted there.
  *
- * The descriptor that keeps it pins the mount: so its number is no other's, and
- * umount(8) says that it is busy.
+ * The descriptor pins the mount: its number is not reused, and umount(8) says
+ * that it is busy.
  */
 #include "exports/mountpoint.h"
 
@@ -30,7 +30,7 @@ static int open_mount(const char *path, uint64_t *mount)
 
 	if (fd < 0)
 		return -errno;
-	/* With an empty mask, FUSE tells other users than its own, too. */
+	/* With an empty mask, FUSE answers users other than its owner. */
 	if (statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, 0, &sx) < 0)
 		err = -errno;
 	else if (sx.stx_attributes & STATX_ATTR_MOUNT_ROOT &&
@@ -79,8 +79,8 @@ static const char *rest_of(const char *top, const char *path)
 	return path + len + (path[len] == '/');
 }
 
-/* A descriptor, O_PATH, of the directory @path below @top, or -errno.  -EINVAL:
- * it does not lie there.  Links below @top may not leave the mount. */
+/* An O_PATH descriptor of the directory @path below @top, or -errno.  -EINVAL:
+ * it does not lie there.  Links below @top must not leave the mount. */
 static int open_below(const struct mountpoint *m, const char *top,
 		      const char *path)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* mountpoint - keeps what is mounted at a path. */
+/* mountpoint - holds the mount at a path. */
 #pragma once
 
 #include <stdbool.h>
@@ -13,17 +13,17 @@ struct mountpoint {
 };
 
 /*
- * Keeps the mount at @path, which can't be unmounted until it is released, but
- * lazily.  May block, and has it mounted if it is mounted on demand.  0;
- * -ENOENT or -ENOTDIR: nothing is mounted there; or another -errno.
+ * Holds the mount at @path: until it is released, only a lazy unmount works.
+ * Can block, and triggers a mount on demand.  0; -ENOENT or -ENOTDIR: nothing
+ * is mounted there; or another -errno.
  */
 int  mountpoint_hold(const char *path, struct mountpoint *out);
-/* True if @path leads to this mount.  May block. */
+/* True if @path leads to this mount.  Can block. */
 bool mountpoint_is_there(const struct mountpoint *m, const char *path);
 /*
  * False: @path, the root of @fs, lies at or below @top, the path that was held,
  * and yet leads elsewhere.  The mount was moved away for a moment, or a
- * symbolic link leads out of it.  May block.
+ * symbolic link leads out of it.  Can block.
  */
 bool mountpoint_has_root(const struct mountpoint *m, const char *top,
 			 struct vfs_fs *fs, const char *path);

@@ -3,8 +3,8 @@
  * The hosts and netgroups of an export table that the name service does not
  * know.
  *
- * The name service may take long, and the server must not wait for it.  So a
- * job of the crew asks, with a copy of the names, and the table may go
+ * The name service can be slow, and the server must not wait for it.  So a job
+ * of the crew asks.  It has a copy of the names, because the table can go away
  * meanwhile.
  */
 #include "exports/export_priv.h"
@@ -17,8 +17,8 @@
 #include "lib/log.h"
 #include "lib/util.h"
 
-/* After so many names in a row that it can't tell of, the name service is not
- * asked for more: each takes a time-out. */
+/* Stop asking the name service after this many names in a row without an
+ * answer: each costs a time-out. */
 #define PATIENCE	3
 
 struct name_list {

@@ -2,9 +2,9 @@
 /*
  * The options of exports(5), all of them, in one table.  Pure.
  *
- * An option that the server can't do is refused where serving without it would
- * give away more than its writer meant to, and else taken with a warning.  An
- * unknown option is an error: its writer counts on it.
+ * An option that the server does not support is refused if serving without it
+ * would grant more than its writer meant to, and else accepted with a warning.
+ * An unknown option is an error: its writer counts on it.
  */
 #include "exports/export_priv.h"
 
@@ -147,7 +147,7 @@ static bool is_number(const struct fsid_option *fsid)
 	return fsid->fsid == fsid->id;
 }
 
-/* A UUID and a number may both be given, for older kernels: the UUID counts. */
+/* Files for older kernels give both a UUID and a number: the UUID counts. */
 static int set_fsid(const struct option_row *row, const char *value,
 		    struct option_target *t, char **err)
 {
@@ -161,7 +161,8 @@ static int set_fsid(const struct option_row *row, const char *value,
 	return 0;
 }
 
-/* Reads a number of calls, or of bytes, a second.  JSON can tell as many. */
+/* Reads a number of calls, or of bytes, a second.  JSON can represent as
+ * many. */
 static int parse_rate(const struct option_row *row, const char *value,
 		      uint64_t *v, char **err)
 {
@@ -533,7 +534,7 @@ int export_opts_parse(const char *text, struct option_target *t, char **err)
 	return ret;
 }
 
-/* Tells that callers can't come as the rule says. */
+/* Warns that callers can't use the flavors of the rule. */
 static void warn_of_krb5(struct option_target *t)
 {
 	char list[SEC_TEXT_MAX], served[SEC_TEXT_MAX];

@@ -25,9 +25,9 @@ struct parser {
 	struct export_set   *set;
 	struct words	     in;
 	bool		     wrong;	/* a mistake was found */
-	/* The rest of the entry can't be told from the mistake before it. */
+	/* The rest of the entry can't be parsed after a mistake. */
 	bool		     lost;
-	/* Entries whose path is a mistake, so that their clients are read. */
+	/* Entries whose path is a mistake: their clients are still checked. */
 	struct export_set   *strays;
 	/* Of the entry that is being read. */
 	struct export	    *export;
@@ -430,14 +430,14 @@ static void begin_defaults(struct parser *p)
 	p->defaults.opts.manage_gids = p->table->config.manage_gids;
 }
 
-/* @ret, but 0 for a mistake: it was told, and there may be others. */
+/* @ret, but 0 for a mistake: it was reported, so go on to find others. */
 static int after_mistake(struct parser *p, int ret)
 {
 	p->wrong |= ret == -EINVAL;
 	return ret == -EINVAL ? 0 : ret;
 }
 
-/* Without a word there is no telling where the next one begins. */
+/* After a bad word it is unknown where the next one begins. */
 static int next_word(struct parser *p)
 {
 	int ret = words_next(&p->in);
@@ -498,7 +498,7 @@ static int parse_lines(struct parser *p)
 	return ret;
 }
 
-/* Everything but the text; the set is made when there is none. */
+/* A parser without a text.  Creates the set if *@set is NULL. */
 static int parser_create(struct export_table *t, const char *name,
 			 struct export_set **set, char **err,
 			 struct parser **out)

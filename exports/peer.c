@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The verdicts on a peer: one bit for each name in the export table.  A worker
- * asks the resolver and keeps the verdicts for a minute, so that pollers only
- * read.  A name that the resolver can't tell now keeps its old verdict, and all
- * threads use the old record while one renews it.
+ * asks the resolver and caches the verdicts for a minute; pollers only read
+ * them.  While the resolver can't answer, a name keeps its old verdict, and
+ * while one thread renews a record, all others use the old one.
  */
 #include "exports/export_priv.h"
 
@@ -85,7 +85,7 @@ static int heard(struct identity *id, int answer)
 	return answer;
 }
 
-/* The owner of the reverse zone may write any name there, so a name counts only
+/* The owner of the reverse zone can write any name there, so a name counts only
  * if it leads back to the address. */
 static int identify(struct identity *id)
 {
@@ -109,7 +109,7 @@ static int identify(struct identity *id)
 /*
  * Netgroups have names with the domain, names without it, and addresses.  The
  * owner of a zone can call its host by the first part of any name.  So the name
- * without the domain has to lead back to the address, too.
+ * without the domain must also lead back to the address.
  */
 static int in_netgroup(struct identity *id, const char *group)
 {
@@ -164,8 +164,8 @@ static struct peer *create(const struct export_set *set, const struct addr *a)
 }
 
 /* Begins @peer with the old verdicts of the same snapshot, and keeps the old
- * record valid until it is replaced.  False: there is no old record.  In an
- * RCU section. */
+ * record valid until it is replaced.  False: no old record.  In an RCU
+ * section. */
 static bool recall(struct memo *p, const struct memo_question *q,
 		   const struct export_set *set, struct peer *peer, int keep_s)
 {
@@ -191,8 +191,8 @@ static void set_name(struct peer *peer, unsigned i, bool is)
 
 /*
  * Fills in @peer.  If it is @known, does not wait for all names while no server
- * answers; the next time begins behind the silent names, so that they don't
- * keep the others from being asked.
+ * answers; the next run begins after the silent names, so every name gets its
+ * turn.
  */
 static void resolve(const struct resolver *r, const struct export_set *set,
 		    struct peer *peer, bool known)

@@ -9,7 +9,7 @@
 #include "lib/log.h"
 
 /* False if this was asked before about @a, @what and @rule, since the exports
- * were read: whoever is refused tries again, and often. */
+ * were read: a refused client tries again, and often. */
 static bool refusal_is_new(struct export_table *t, const struct addr *a,
 			   uint64_t what, const char *rule)
 {

@@ -63,7 +63,7 @@ static int system_has_addr(const char *name, const struct addr *a)
 
 static bool system_in_netgroup(const char *group, const char *host)
 {
-	/* innetgr() is not for several threads at once. */
+	/* innetgr() is not thread-safe. */
 	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 	bool in;
 
@@ -95,7 +95,7 @@ static int find_user(uint32_t uid, char **name, uint32_t *gid)
 	free(buf);
 	if (err == 0 && found)
 		return *name ? 1 : -1;
-	/* ENOENT, too, is from a source that is down. */
+	/* A source that is down also gives ENOENT. */
 	return err == 0 ? 0 : -1;
 }
 

@@ -3,16 +3,17 @@
  * sec - the flavors of a rule, and the rights of each: sec= of exports(5).
  *
  * Some options can differ between the flavors of one rule: ro, root_squash,
- * all_squash, secure and their opposites.  Those behind a sec= belong to its
- * flavors; a flavor begins with those that stood before it was first named.
+ * all_squash, secure and their opposites.  Options after a sec= belong to its
+ * flavors; a flavor starts with the options that precede its first sec=.
  *
- * A call with Kerberos names a user and no groups: they are always those of the
+ * A call with Kerberos names a user but no groups: these always come from the
  * name service, as with `manage_gids`.
  *
  * A caller of another flavor is refused (RFC 2623 section 2.4), with three
  * exceptions.  AUTH_NONE claims nothing, so it is served where AUTH_SYS is, as
  * the anonymous user.  A rule that names `none` serves all flavors so.  And
- * what a client needs to mount is answered to all of them (section 2.3.2).
+ * calls that a client needs to mount are answered with any flavor (section
+ * 2.3.2).
  */
 #include "exports/export_priv.h"
 

@@ -44,8 +44,8 @@ static void print_mountpoint(const struct export *e, FILE *out)
 	export_print_word(e->mountpoint, out);
 }
 
-/* False: @e has no file system.  *@fsid: what clients see as its number, unless
- * their rule has another one. */
+/* False: @e has no file system.  *@fsid: its number for clients, unless their
+ * rule has another one. */
 static bool get_fsid(struct export_table *t, const struct export *e,
 		     uint64_t *fsid)
 {

@@ -2,11 +2,11 @@
 /*
  * tree - the file systems that exports name, each with a job of the crew.
  *
- * To mount one, to look whether its path still leads there and to unmount it
- * may take for ever when its disk hangs.  So each does that as a job that keeps
- * no other one waiting (lib/crew.h), and a publisher waits for that a little
- * while only.  A tree lives across snapshots that name its path; it is
- * unmounted after its last reference.
+ * Mounting one, checking that its path still leads there, and unmounting it can
+ * take forever if its disk hangs.  So each does this in a job that delays no
+ * other job (lib/crew.h), and a publisher waits only briefly.  A tree lives
+ * across snapshots that name its path; it is unmounted after its last
+ * reference.
  */
 #include "exports/export_priv.h"
 
@@ -33,7 +33,7 @@ struct tree {
 	 * it, or one with a mountpoint. */
 	bool		     is_child;
 	char		    *mountpoint;	/* that entry's, or NULL */
-	struct mountpoint    held;	/* ... what is mounted there, */
+	struct mountpoint    held;	/* ... the mount there, */
 	bool		     holds;	/* once this is true */
 	struct crew_job	     job;	/* mounts it, and what follows */
 
@@ -144,8 +144,8 @@ static bool is_below(const struct tree *tree)
 	return tree->is_child && !tree->mountpoint;
 }
 
-/* Under the lock: one of before at the same path that is not gone, or NULL.  A
- * directory is never mounted twice, but as a child of two exports. */
+/* Under the lock: an older tree at the same path that still exists, or NULL. A
+ * directory is never mounted twice, except as a child of two exports. */
 static struct tree *elder_of(const struct tree *tree)
 {
 	for (struct tree *x = tree->next; x; x = x->next)
@@ -156,7 +156,7 @@ static struct tree *elder_of(const struct tree *tree)
 	return NULL;
 }
 
-/* Under the lock: @tree is no longer an elder to others. */
+/* Under the lock: @tree no longer delays younger trees of its path. */
 static void wake_younger(const struct tree *tree)
 {
 	for (struct tree *x = tree->table->trees; x; x = x->next)
@@ -200,7 +200,7 @@ static int make_fs(struct tree *tree, char **why)
 	struct vfs_fs *fs = NULL;
 	int err = tree->backend->mount(&config, &fs);
 
-	/* The backend may be anybody's. */
+	/* The backend can be a foreign module. */
 	if (err > 0 || (err == 0 && !fs))
 		err = -EIO;
 	if (err < 0)
@@ -221,9 +221,9 @@ static bool is_still_held(const struct tree *tree)
 
 /*
  * make_fs() while something is mounted at the tree's mountpoint, which is held
- * from then on.  -ENODEV: nothing is, or it was unmounted lazily meanwhile, so
- * that the tree may be the directory below; -EXDEV: the tree's root is not in
- * what is held.
+ * from then on.  -ENODEV: nothing is, or it was unmounted lazily meanwhile, and
+ * the tree might be the directory below; -EXDEV: the tree's root is not in the
+ * held mount.
  */
 static int make_fs_of_mount(struct tree *tree, char **why)
 {
@@ -264,8 +264,8 @@ static bool mount_tree(struct tree *tree)
 
 	err = tree->mountpoint ? make_fs_of_mount(tree, &why) :
 				 make_fs(tree, &why);
-	/* Another tree of this path may be made as soon as the failure is
-	 * told, and there is only one table of files for the path. */
+	/* Once the failure is published, another tree of this path can be
+	 * created, and the path has only one table of files. */
 	if (err < 0) {
 		let_go(tree);
 		tree->job.place = mount_place(tree->backend, tree->pub.path);
@@ -535,7 +535,7 @@ int tree_bind(struct export_table *t, struct export *e, char **err)
 
 	if (tree)
 		fsid_prefer(e, tree->pub.id);
-	/* It never came, and this mends it. */
+	/* It was never mounted, and @e can mend that. */
 	if (tree && !tree_is_mounted(&tree->pub) && !is_same_tree(tree, e)) {
 		export_put(&tree->pub);
 		tree = NULL;
@@ -570,7 +570,7 @@ int tree_settle(struct export_table *t, const struct export *e,
 	for (struct tree *x = tree; open && x; x = elder_of(x))
 		x->late = true;
 	mutex_unlock(&t->trees_lock);
-	/* Its own job tells of it. */
+	/* Its own job logs it. */
 	if (open && (told || (failed && t->lenient)))
 		return 0;
 	if (open) {

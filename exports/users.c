@@ -2,21 +2,20 @@
 /*
  * users - the groups that this system's name service says users have.
  *
- * A worker asks the service, and the answer is kept for some minutes, so that
- * pollers only read.  One call asks for a user, others that need the answer
- * wait for it.  A user that the service does not know has no groups but the one
- * that its call names, as with rpc.mountd's --manage-gids.
+ * A worker asks the service, and the answer is cached for some minutes; pollers
+ * only read it.  One call asks for a user, and others that need the answer wait
+ * for it.  An unknown user has only the group that its call names, as with
+ * rpc.mountd's --manage-gids.
  *
- * A service that does not answer: a question that takes longer than resolver's
- * slow_ms makes the service doubtful.  Then one question at a time is asked,
- * with a pause after each, and no other thread waits: a user that was known
- * keeps its groups, for a day at most, and calls of others are put off.  This
- * holds while a question is out for that long, too.
+ * A query that takes longer than the resolver's slow_ms, even if it has not
+ * ended yet, makes the service doubtful.  Queries are then sent one at a time,
+ * with a pause after each, and no other thread waits: a known user keeps its
+ * groups, for a day at most, and calls of unknown users are put off.
  *
  * The C library does not say that a list lacks the groups of a source that
- * timed out or is down.  So a list that comes late is no answer; nor is one
- * that lacks a known group, unless the service says of that group that the user
- * has left it.
+ * timed out or is down.  So a late list is discarded, and so is a list that
+ * lacks a known group, unless the service confirms that the user has left that
+ * group.
  */
 #include "exports/export_priv.h"
 
@@ -94,8 +93,8 @@ int users_find(struct memo *u, const struct resolver *r, uint32_t uid,
 
 	if (!fresh && memo_may_ask(u, patience(r)))
 		return -EAGAIN;
-	/* Without its groups it would be another user: it could do less, or
-	 * more where an ACL names a group. */
+	/* Without its groups the user would have other rights: fewer, or more
+	 * where an ACL names a group. */
 	if (!user || !(fresh ? user->answered : is_usable(user, r)))
 		return -ETIMEDOUT;
 	*out = user->groups;
@@ -132,8 +131,8 @@ static bool has_gid(const struct groups *g, uint32_t gid)
 	return false;
 }
 
-/* True unless the service tells of each group of @old, of which some are asked
- * for, that the user has left it where @now lacks it. */
+/* True unless the service confirms, for the groups of @old that @now lacks,
+ * that the user has left them.  Asks for some of them only. */
 static bool is_partial(const struct resolver *r, const struct memo_key *key,
 		       const struct groups *old, const struct groups *now)
 {
@@ -142,7 +141,7 @@ static bool is_partial(const struct resolver *r, const struct memo_key *key,
 	for (uint32_t i = 0; old && i < old->n && asked < PROBES_MAX; i++) {
 		uint32_t gid = old->gids[i];
 
-		/* Both lists may be as long as they can; most begin alike. */
+		/* Both lists can have the maximum length; most begin alike. */
 		if ((now && i < now->n && now->gids[i] == gid) ||
 		    has_gid(now, gid))
 			continue;
@@ -153,8 +152,7 @@ static bool is_partial(const struct resolver *r, const struct memo_key *key,
 	return false;
 }
 
-/* Asks the service.  @old is what it said before, or NULL.  Nothing is
- * locked. */
+/* Asks the service.  @old is its last answer, or NULL.  No lock is held. */
 static struct answer ask_service(const struct resolver *r,
 				 const struct memo_key *key,
 				 const struct groups *old)
@@ -197,9 +195,9 @@ static bool same_groups(const struct groups *a, const struct groups *b)
 	       memcmp(a->gids, b->gids, a->n * sizeof(a->gids[0])) == 0;
 }
 
-/* Takes @a's list; returns it as an answer to keep, or NULL.  A list that is as
- * before stays the same one, so that what was remembered of it is valid still.
- * In an RCU section. */
+/* Takes @a's list; returns it as an answer to keep, or NULL.  If the groups
+ * have not changed, the old list stays in use: backends remember callers by its
+ * number.  In an RCU section. */
 static struct memo_entry *answer_to_keep(struct memo *u,
 					 const struct resolver *r,
 					 const struct memo_question *q,

@@ -81,8 +81,8 @@ static void step_to(struct way *w, struct vfs_node *n)
 	w->node = n;
 }
 
-/* The link's @text leads out of the export: to one that the client can mount by
- * that path, or to none. */
+/* The link's @text leads out of the export: to another one that the client can
+ * mount by that path, or nowhere. */
 static int leave_by_link(struct way *w, const char *text)
 {
 	char *path;
@@ -97,8 +97,8 @@ static int leave_by_link(struct way *w, const char *text)
 /*
  * A link leads to the directory above the export's root.  Goes on as if the
  * link's text were the path of that directory, which is the export's path
- * without its last name.  Each further ".." at the start of what is left takes
- * another name away.
+ * without its last name.  Each further ".." at the start of the rest removes
+ * another name.
  */
 static int leave_upwards(struct way *w)
 {
@@ -121,8 +121,8 @@ static int leave_upwards(struct way *w)
 	return err;
 }
 
-/* A link's @text comes before what is left.  An absolute one is a path of the
- * server. */
+/* A link's @text goes before the rest of the path.  An absolute one is a path
+ * of the server. */
 static int enter_link(struct way *w, const char *text)
 {
 	char next[sizeof(w->text)];
@@ -188,7 +188,7 @@ static int change_rules(const struct walk_client *c, struct walk *w,
 	return 0;
 }
 
-/* Takes @in, which may have an entry of its own. */
+/* Takes @in, which can have its own entry and rules. */
 static int enter(const struct walk_client *c, struct walk *w,
 		 struct export_tree *in, bool may_wait)
 {
@@ -203,7 +203,8 @@ static int enter(const struct walk_client *c, struct walk *w,
 	return 0;
 }
 
-/* After the last node of the export before: without it their tree may go. */
+/* Call after putting the last node of the previous export: this can free its
+ * tree. */
 static void leave_export(struct walk *w)
 {
 	if (w->was)
@@ -234,8 +235,8 @@ static void forget_child(struct walk *w)
 }
 
 /*
- * A lookup came to w->to->at.  Goes on there if it is open, else in the share
- * for opening it; if it is not to be entered, with @covered.  Takes @covered.
+ * A lookup found w->to->at.  Goes on there if it is open, else in the share for
+ * opening it; if it is not to be entered, with @covered.  Takes @covered.
  */
 static int come_to_child(struct way *w, struct vfs_node *covered)
 {
@@ -272,7 +273,7 @@ static void start_over(struct walk *w)
 /* Opens w->at, in the share for that. */
 static int open_child(const struct walk_client *c, struct walk *w)
 {
-	/* The exports may have been read again since the walk came here. */
+	/* The exports might have been reloaded since the walk came here. */
 	int err = change_rules(c, w, w->exp, true);
 
 	if (err == 0)

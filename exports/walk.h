@@ -6,8 +6,8 @@
  * export's root, as the caller: so it leads nowhere that LOOKUP would refuse.
  * Symbolic links are followed as far as they stay in exports.
  *
- * The way may lead through several exports, each of which has workers of its
- * own.  So a walk stops where it comes to the next one, and goes on there.
+ * The way can lead through several exports, each with its own workers.  So a
+ * walk stops at the border and goes on with the workers of the next export.
  */
 #pragma once
 
@@ -25,15 +25,15 @@ struct walk_client {
 	struct export_claim    who;
 };
 
-/* As far as it came.  Zeros at first; walk_end() frees what it holds. */
+/* The state of a walk.  Zeros at first; walk_end() frees its resources. */
 struct walk {
 	struct export_tree *exp;	/* counted; NULL: it has not begun */
 	struct export_tree *was;	/* counted: the one before, while
 					 * walk_to() has nodes of it */
 	struct export_opts  opts;	/* the caller's, there */
 	struct vfs_cred	    cred;	/* with exp; counted */
-	uint32_t	    rest;	/* in the path: what is below the export
-					 * that walk_begin() found */
+	uint32_t	    rest;	/* offset in the path: the part below
+					 * the export that walk_begin() found */
 	unsigned	    links;	/* followed */
 	unsigned	    restarts;	/* since something was mounted, or
 					 * unmounted, on the way */
@@ -45,20 +45,20 @@ struct walk {
 	/* Where it leads to a file system that is not open: */
 	struct vfs_child    at;		/* path owned; NULL: nowhere */
 	struct vfs_handle   dir;	/* in this directory of exp */
-	struct vfs_node	   *covered;	/* counted: where it goes on if it may
-					 * not enter that */
+	struct vfs_node	   *covered;	/* counted: where it goes on if it is
+					 * not allowed to enter */
 };
 
 /*
  * @path as a string without the slashes at its end.  0; -ENAMETOOLONG; -EINVAL:
- * it is no absolute path.
+ * not an absolute path.
  */
 int walk_path(struct xdr_view path, char out[WALK_PATH_MAX + 1]);
 /*
  * Finds the export that @path lies in, and the caller.  Waits only if
- * @c->may_wait.  0; -EAGAIN: a worker has to, since a name service is to be
- * asked, or the export is to be opened; -ENODEV: nothing is mounted on its
- * mountpoint; or as walk_path() and export_find_path().
+ * @c->may_wait.  0; -EAGAIN: call it on a worker, because it has to ask a name
+ * service or open the export; -ENODEV: nothing is mounted on its mountpoint; or
+ * as walk_path() and export_find_path().
  */
 int walk_begin(const struct walk_client *c, struct xdr_view path,
 	       struct walk *w);
@@ -71,7 +71,7 @@ int walk_begin(const struct walk_client *c, struct xdr_view path,
 #define WALK_MOVES	1
 int walk_to(const struct walk_client *c, struct xdr_view path, struct walk *w,
 	    struct vfs_node **out);
-/* True if the walk is to ask name services or to open a file system next; false
- * if it is to look at w->exp, whose disk may be slow. */
+/* True if the next step asks name services or opens a file system; false if it
+ * reads w->exp, whose disk can be slow. */
 bool walk_opens(const struct walk *w);
 void walk_end(struct walk *w);

@@ -80,7 +80,7 @@ static bool is_blank(int c)
 	return c == ' ' || c == '\t' || c == '\r';
 }
 
-/* To the next word of the entry.  False: there is none. */
+/* Skips to the next word of the entry.  False: no more words. */
 static bool skip_blank(struct words *w)
 {
 	while (is_blank(peek_char(w)))

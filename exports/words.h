@@ -17,18 +17,17 @@ struct words {
 	unsigned	 word_line;
 };
 
-/* 1: a word is in w->word, 0: there is none left in this entry; -EINVAL and
- * *w->err. */
+/* 1: a word is in w->word; 0: the end of the entry; -EINVAL and *w->err. */
 int words_next(struct words *w);
 /* Goes on behind the end of the line.  True: that was the end of the text. */
 bool words_end_line(struct words *w);
 
 /* The place of the last word, "FILE:LINE", malloced; NULL: out of memory. */
 char *words_where(const struct words *w);
-/* Goes to the end of the entry, past what is left of it. */
+/* Skips the rest of the entry. */
 void words_skip_entry(struct words *w);
 /* Adds the place and @msg to *w->err, for each line of @msg.  Takes @msg, which
- * may be NULL.  Returns -EINVAL. */
+ * can be NULL.  Returns -EINVAL. */
 int words_fail_msg(const struct words *w, char *msg);
 
 #define words_fail(w, ...) ({ \

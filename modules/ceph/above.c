@@ -2,10 +2,10 @@
 /*
  * above - the directories above one.
  *
- * A client of the library that saw a directory in another one answers ".." with
- * that, also when another client has moved it.  So a client of its own goes up,
- * the climber, which looks ".." up and nothing else: it has seen no directory
- * in another one, and asks the metadata server each time.
+ * A client of the library remembers in which directory it saw another one, and
+ * answers ".." with that, even after another client has moved it.  So a
+ * separate client, the climber, goes up.  It looks up ".." and nothing else, so
+ * it has nothing to remember, and asks the metadata server each time.
  */
 #include "modules/ceph/ceph.h"
 
@@ -22,7 +22,7 @@ static int step_up(struct cfs_call *c, struct Inode *at, uint64_t ino,
 	if (err < 0 || sx->stx_ino != ino)
 		return err;
 	/* The library returns the directory itself when the metadata server
-	 * gives no other: it may be gone, or out of the tree, or the client is
+	 * gives no other: it is gone, or outside the tree, or the client is
 	 * shut out. */
 	ceph_ll_put(c->cm, *up);
 	err = ceph_ll_getattr(c->cm, at, sx, CFS_WANT, 0, c->root);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * acl - access control lists: extended attributes of the form that Linux has.
+ * acl - access control lists: extended attributes in Linux's format.
  *
  * The library keeps the mode in step with the access ACL, and gives new files
  * the default ACL of their directory.
@@ -62,8 +62,8 @@ static int check_lists(const struct cfs_call *c, const struct vfs_op *op,
 	return 0;
 }
 
-/* A list that makes others run a set-gid program is for who is of its group, as
- * a mode is. */
+/* As with a mode, a list from a caller outside the file's group clears the
+ * set-gid bit: others could else run the program with that group. */
 static int drop_set_gid(struct cfs_call *c, const struct vfs_op *op)
 {
 	const struct vfs_acls *acls = op->acls;
@@ -76,7 +76,7 @@ static int drop_set_gid(struct cfs_call *c, const struct vfs_op *op)
 	err = cfs_turn_take(c->node);
 	if (err < 0)
 		return err;
-	/* A SETATTR may have changed the mode meanwhile. */
+	/* A SETATTR might have changed the mode meanwhile. */
 	err = cfs_stat(c, &sx);
 	if (err == 0 && sx.stx_mode & 02000 &&
 	    !cfs_in_group(op->cred, sx.stx_gid)) {

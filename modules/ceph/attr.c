@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* attr - attributes, and what is asked and set by them. */
+/* attr - attributes, access checks, and the limits and usage of the file
+ * system. */
 #include "modules/ceph/ceph.h"
 
 #include <errno.h>
@@ -76,7 +77,7 @@ int cfs_access(struct vfs_op *op)
 
 /* ---- SETATTR */
 
-/* 0: @op's caller may set it all. */
+/* 0: @op's caller is allowed to set all of @set. */
 static int may_set_all(struct cfs_call *c, const struct vfs_op *op,
 		       const struct ceph_statx *sx,
 		       const struct vfs_setattr *set)
@@ -201,12 +202,12 @@ static bool fits_guard(const struct vfs_setattr *set,
 }
 
 /*
- * The metadata server cuts a file's objects itself, and skips those that don't
- * exist.  If the library sends data to such an object after that, as when an
- * OSD restarts, the object is longer than the file (Ceph 16.2).  The data is
- * hidden until the file grows and is cut again behind it: then clients read
- * it.  So the data that the library has is written first.  If that fails,
- * clients learn it by the verifier.
+ * The metadata server cuts a file's objects itself, and skips missing ones.  If
+ * the library sends data to such an object after that, as when an OSD restarts,
+ * the object is longer than the file (Ceph 16.2).  The data is hidden until the
+ * file grows and is cut again behind it: then clients read it.  So the
+ * library's data is written first.  If that fails, the new verifier tells
+ * clients.
  */
 static void write_before_cut(struct cfs_call *c)
 {
@@ -234,8 +235,8 @@ static int check_and_set(struct cfs_call *c, struct vfs_op *op)
 	return err < 0 ? err : set_at_once(c, c->in, op->cred, &sx, set);
 }
 
-/* Writes most of the data of a file that is to be cut, while WRITEs and other
- * SETATTRs go on: an OSD can be away for long. */
+/* Before a file is cut, writes most of its data while WRITEs and other SETATTRs
+ * go on: an OSD can be away for long. */
 static void write_ahead(struct cfs_call *c, const struct vfs_setattr *set)
 {
 	struct ceph_statx sx;
@@ -272,8 +273,8 @@ int cfs_setattr(struct vfs_op *op)
 	return cfs_end(&c, cfs_after(&c, op->wcc, err));
 }
 
-/* The owner is the caller; only root's files may be given to others.  Modes are
- * those of the making but for set-id bits. */
+/* The caller owns the file; only root can give it to another user.  The mode
+ * was set when the file was created, except the set-id bits. */
 int cfs_set_new(struct cfs_call *c, const struct vfs_op *op, struct Inode *in,
 		struct ceph_statx *sx, const struct vfs_setattr *given)
 {
@@ -295,7 +296,7 @@ int cfs_set_new(struct cfs_call *c, const struct vfs_op *op, struct Inode *in,
 		set.set &= ~(uint32_t)VFS_SET_SIZE;
 	if (set.set & VFS_SET_SIZE && set.size > INT64_MAX)
 		return -EFBIG;
-	/* A default ACL may have left less of the others. */
+	/* A default ACL can have cleared some of the other bits. */
 	set.mode = (sx->stx_mode & 07777) | wanted;
 	if (!(wanted & ~(uint32_t)sx->stx_mode) || S_ISLNK(sx->stx_mode))
 		set.set &= ~(uint32_t)VFS_SET_MODE;
@@ -330,7 +331,7 @@ int cfs_statfs(struct vfs_op *op)
 
 	if (err < 0)
 		return err;
-	/* The quota of the exported directory is in it. */
+	/* This includes the quota of the exported directory. */
 	err = ceph_ll_statfs(c.cm, c.in, &st);
 	if (err == 0)
 		err = tell_attr(&c, op);
@@ -354,8 +355,8 @@ int cfs_limits(struct vfs_op *op)
 	if (err < 0)
 		return err;
 	*op->limits = (struct vfs_limits){
-		/* The file system's own limit can be changed at any time; the
-		 * library refuses what is beyond it. */
+		/* The file system's own limit can change at any time; the
+		 * library refuses larger files. */
 		.max_file_size = INT64_MAX,
 		.time_delta = { 0, 1 },
 		.name_max = VFS_NAME_MAX,

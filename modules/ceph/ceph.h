@@ -4,15 +4,15 @@
  * module, ceph.so.
  *
  * The library keeps one client of the file system for each struct cfs_client.
- * The metadata servers grant such a client capabilities for what it has in
- * memory, and take them back before another client changes it: so several
- * servers see one state, and nothing here has to be asked again by the clock.
- * A client does its work under its own lock; an export may have several
- * clients to use more processors.  A node belongs to one of them, so that the
- * clients of one server do not take each other's capabilities.
+ * The metadata servers grant such a client capabilities for the state it
+ * caches, and take them back before another client changes it: so several
+ * servers see one state, and no state here expires by the clock.  A client does
+ * its work under its own lock; an export can have several clients to use more
+ * processors.  A node belongs to one of them, so the clients of one server do
+ * not take each other's capabilities.
  *
- * Every call of the library but a few may wait for a metadata server or a disk,
- * and none can be asked not to.  So with op->nonblock nearly every operation
+ * Nearly every call of the library can wait for a metadata server or a disk,
+ * and none has a nonblocking form.  So with op->nonblock nearly every operation
  * answers -EAGAIN at once.
  *
  * Permissions: the library checks the caller for names (look-up, creation,
@@ -41,7 +41,7 @@
 #include "lib/thread.h"
 #include "lib/util.h"
 
-#define CFS_HEAD	((uint64_t)-2)	/* the snapid of what can change */
+#define CFS_HEAD	((uint64_t)-2)	/* the snapid of the live tree */
 #define CFS_SNAPDIR	((uint64_t)-1)	/* that of ".snap" directories */
 
 #define CFS_TEXT_MAX	255
@@ -52,7 +52,7 @@
 #define CFS_GRACE_S	60		/* gannetd: 50, but later */
 #define CFS_GRACE_MAX	3600u
 #define CFS_SESSION_S	60u		/* a metadata server's, as shipped */
-#define CFS_NODES	20000		/* so many more are tidied at once */
+#define CFS_NODES	20000		/* this many new ones wake the tidier */
 #define CFS_SHARDS	64		/* of the table of nodes */
 #define CFS_BUCKETS	512		/* of a shard */
 #define CFS_NAME_LOCKS	4096
@@ -80,21 +80,20 @@ enum cfs_record_kind { CFS_LIVE, CFS_HELD, CFS_TAKEN, CFS_GRACE };
 
 #define CFS_RECORD_MAX	64
 
-/* The record of a session: record.c tells of its parts. */
+/* The record of a session: record.c describes its parts. */
 struct cfs_record {
 	char			name[CFS_SESSION_MAX];
 	enum cfs_record_kind	kind;
 	uint64_t		process;
 	unsigned		seconds;	/* of the last two kinds */
 	uint64_t		since;		/* likewise */
-	char			text[CFS_RECORD_MAX];	/* as it was read or
-							 * written */
+	char			text[CFS_RECORD_MAX];	/* as read or written */
 };
 
 /*
  * A client of the library.  An operation holds @lock shared while it uses @cm.
- * When the cluster has shut the client out, the export's keeper makes a new one
- * in its place, with @lock held exclusively.
+ * When the cluster has shut the client out, the export's keeper replaces it,
+ * with @lock held exclusively.
  */
 struct cfs_client {
 	struct cfs_fs		*fs;
@@ -104,13 +103,13 @@ struct cfs_client {
 	int			 slot;	/* -1: none */
 	char			 name[CFS_SESSION_MAX];	/* of its session */
 	struct cfs_client	*next_named;
-	atomic_bool		 lost;	/* it is to be replaced */
+	atomic_bool		 lost;	/* to be replaced */
 	pthread_rwlock_t	 lock;	/* readers go first: node.c needs it */
 	struct ceph_mount_info	*cm;	/* NULL: it could not be made */
 	uint64_t		 generation;	/* counts the clients made */
 
 	/* grace.c: */
-	atomic_uint		 lockers;	/* owners that may have locks */
+	atomic_uint		 lockers;	/* owners that can have locks */
 	atomic_bool		 held;	/* the session has had locks */
 	_Atomic uint64_t	 grace_until;	/* its record's end; 0: none */
 	bool			 left;	/* it ends, and the others know */
@@ -118,8 +117,8 @@ struct cfs_client {
 						 * still there */
 	atomic_bool		 succeeded;	/* by another server */
 	pthread_mutex_t		 record_lock;
-	struct cfs_record	 record;	/* the last one that this
-						 * process wrote */
+	struct cfs_record	 record;	/* last written by this
+						 * process */
 };
 
 struct cfs_shard {
@@ -130,8 +129,8 @@ struct cfs_shard {
 
 /*
  * A file or directory, once for each export.  The table has a reference to each
- * node; the tidier takes out nodes that nobody else has a reference to and that
- * were not used for a while.
+ * node; the tidier removes nodes without other references that were not used
+ * for a while.
  */
 struct cfs_node {
 	struct vfs_node		 node;
@@ -151,7 +150,7 @@ struct cfs_node {
 	 * and before @syncs. */
 	pthread_rwlock_t	 size;
 	pthread_mutex_t		 lock;
-	/* Of @generation of the client: older ones are not to be touched. */
+	/* Of @generation of the client: don't touch older ones. */
 	uint64_t		 generation;
 	struct Inode		*in;		/* NULL: to be looked up */
 	struct Fh		*rd, *wr;	/* open; NULL: not */
@@ -172,7 +171,7 @@ struct cfs_store {
 	rados_ioctx_t	io;
 };
 
-/* The grace periods of the other servers, as this one was told. */
+/* The grace periods of the other servers, as far as announced. */
 struct cfs_grace {
 	pthread_mutex_t	 store;		/* of calls of fs->store, but those
 					 * with @sets */
@@ -180,14 +179,14 @@ struct cfs_grace {
 	 * is with it. */
 	pthread_rwlock_t sets;
 	bool		 usable;	/* others can tell us */
-	atomic_bool	 lost;		/* not any more */
+	atomic_bool	 lost;		/* others can't tell us any longer */
 	_Atomic uint64_t until;		/* clock_ms() */
-	_Atomic uint64_t reclaims;	/* this server's clients may reclaim
+	_Atomic uint64_t reclaims;	/* this server's clients can reclaim
 					 * until then */
 	char		*object;	/* that is watched */
 	uint64_t	 cookie;
-	uint64_t	 tidy_at;	/* clock_ms() at which records that
-					 * nobody needs are looked for */
+	uint64_t	 tidy_at;	/* clock_ms() at which to look for
+					 * obsolete records */
 	uint64_t	 began;		/* time(2) of the mount */
 };
 
@@ -228,12 +227,12 @@ struct cfs_fs {
 
 	/* Locks of names, which have them by a hash: name.c. */
 	pthread_rwlock_t	 names[CFS_NAME_LOCKS];
-	pthread_mutex_t		 moves;	/* of directories to others */
+	pthread_mutex_t		 moves;	/* of directories between parents */
 	/* @moves guards these: the last one that another server was seen with,
 	 * and one of this server that could not be given back, or "". */
 	struct cfs_lease	 lease, kept_lease;
 	bool			 lease_missed;
-	sem_t			 fixed_reads;	/* READs in snapshots that may
+	sem_t			 fixed_reads;	/* READs in snapshots that can
 						 * begin */
 	_Atomic uint64_t	 loss_said;	/* clock_ms(); 0: never */
 	atomic_bool		 fixed_hung;	/* no such READ has ended of
@@ -308,7 +307,7 @@ static inline bool cfs_is_fixed(const struct cfs_node *n)
 
 /* ---- client.c */
 
-/* Gives @c a name: the lowest number that is free. */
+/* Gives @c a name: the lowest free number. */
 void cfs_client_take_name(struct cfs_client *c);
 /* Takes it back, if it has one. */
 void cfs_client_give_name(struct cfs_client *c);
@@ -323,11 +322,11 @@ bool cfs_client_has_session(struct cfs_client *c);
 int  cfs_client_error(struct cfs_client *c, int err);
 /* Wakes @fs's keeper or its tidier. */
 void cfs_wake(struct cfs_fs *fs, struct cfs_chore *chore);
-/* Says that data is lost, unless @err is 0 or it was said of late. */
+/* Logs that data is lost, unless @err is 0 or this was logged recently. */
 void cfs_note_loss(struct cfs_fs *fs, int err);
-/* Another write verifier than before. */
+/* Changes the write verifier. */
 void cfs_verf_change(struct cfs_fs *fs);
-/* Makes @lock one whose readers wait for its writers.  A thread must not have
+/* Initializes @lock so that readers wait for writers.  A thread must not take
  * it twice. */
 void cfs_lock_init(pthread_rwlock_t *lock);
 /* The time in @s seconds, on CLOCK_MONOTONIC. */
@@ -349,13 +348,13 @@ struct cfs_call {
 	struct ceph_mount_info	*cm;
 	struct cfs_node		*node;
 	struct Inode		*in;
-	UserPerm		*user;	/* the caller; NULL: there is none */
+	UserPerm		*user;	/* the caller; NULL: no caller */
 	UserPerm		*root;	/* user 0, borrowed */
 };
 
 /* One of user 0 by @client, without a node. */
 int  cfs_begin_by(struct cfs_call *c, struct cfs_client *client);
-/* Ends it.  Returns @err as the caller of the operation is to hear it. */
+/* Ends it.  Returns @err as an error for the caller of the operation. */
 int  cfs_end(struct cfs_call *c, int err);
 /* ---- node.c */
 
@@ -368,14 +367,14 @@ int  cfs_node_of(struct cfs_call *c, struct Inode *in,
 /* -EAGAIN, with @nonblock: it is not in memory. */
 int  cfs_node_find(struct cfs_fs *fs, vinodeno_t vino, bool nonblock,
 		   struct cfs_node **out);
-/* The node's inode, for as long as the client stays what it is. */
+/* The node's inode, valid until the client is replaced. */
 int  cfs_node_inode(struct cfs_node *n, struct ceph_mount_info *cm,
 		    struct Inode **out);
 /* An open file of the node, to read or to write; cfs_close() follows. */
 int  cfs_open(struct cfs_call *c, bool to_write, struct Fh **out);
 void cfs_close(struct cfs_call *c);
-/* The error of data that the library could not write since it was asked last,
- * with another verifier then, or of asking it; 0: there is none. */
+/* The error of data that the library failed to write since the last call, which
+ * changes the verifier; or an error of the query itself.  0: no error. */
 int  cfs_ask_witness(struct cfs_call *c);
 /* Before a change of its attributes, and after it.  -ETIMEDOUT: another one
  * takes long. */
@@ -387,7 +386,7 @@ int  cfs_size_take(struct cfs_node *n, bool alone);
 void cfs_size_give(struct cfs_node *n);
 /* The node gets @fh, just opened, to keep. */
 void cfs_keep_open(struct cfs_call *c, struct cfs_node *n, struct Fh *fh);
-/* Takes out what was not used for a while; all that is free, with @all. */
+/* Removes nodes that were not used for a while; with @all, every free one. */
 void cfs_nodes_tidy(struct cfs_fs *fs, bool all);
 void cfs_node_free(struct vfs_node *n);
 
@@ -400,7 +399,8 @@ void cfs_attr(const struct ceph_statx *sx, struct vfs_attr *attr);
 
 /* ---- call.c */
 
-/* -EAGAIN: @op may not block.  -ETIMEDOUT: the client is lost.  -ESTALE. */
+/* -EAGAIN: it would block, and @op does not allow that.  -ETIMEDOUT: the client
+ * is lost.  -ESTALE. */
 int  cfs_begin(struct cfs_call *c, const struct vfs_op *op);
 /* The same for another node, in @c's client, which need not be its own. */
 int  cfs_begin_other(struct cfs_call *other, const struct cfs_call *c,
@@ -410,9 +410,9 @@ void cfs_end_other(struct cfs_call *other);
 int  cfs_stat(struct cfs_call *c, struct ceph_statx *sx);
 int  cfs_before(struct cfs_call *c, struct vfs_wcc *wcc);
 void cfs_wcc_before(const struct ceph_statx *sx, struct vfs_wcc *wcc);
-/* Fills in @wcc, which may be NULL.  Returns @err; or, if that is 0, the error
- * of a client that the cluster has shut out: it has dropped its changes, and
- * its syncs answer 0. */
+/* Fills in @wcc, which can be NULL.  Returns @err; or, if that is 0, the error
+ * of a client that the cluster has shut out: it has dropped its changes,
+ * although its syncs answer 0. */
 int  cfs_after(struct cfs_call *c, struct vfs_wcc *wcc, int err);
 /* The same, with the attributes of its node. */
 int  cfs_begin_stat(struct cfs_call *c, const struct vfs_op *op,
@@ -427,8 +427,8 @@ int  cfs_open_handle(struct vfs_op *op);
 
 /* ---- sync.c */
 
-/* Makes durable what the call's file has.  Data that can't be written is lost:
- * then fs->verf changes. */
+/* Makes the call's file durable.  Data that can't be written is lost; fs->verf
+ * then changes. */
 int  cfs_sync(struct cfs_call *c);
 /* The same without the attributes: waits for no metadata server. */
 int  cfs_sync_data(struct cfs_call *c);
@@ -438,7 +438,8 @@ int  cfs_sync_change(struct cfs_call *c, struct Inode *in);
 
 /* ---- attr.c */
 
-/* Sets what the making of a file could not, on @in. */
+/* Sets the attributes on @in that could not be set when the file was
+ * created. */
 int  cfs_set_new(struct cfs_call *c, const struct vfs_op *op,
 		 struct Inode *in, struct ceph_statx *sx,
 		 const struct vfs_setattr *set);
@@ -449,7 +450,7 @@ int  cfs_access(struct vfs_op *op);
 int  cfs_statfs(struct vfs_op *op);
 int  cfs_limits(struct vfs_op *op);
 
-/* ---- perm.c: what a caller may do */
+/* ---- perm.c: permissions of callers */
 
 enum { CFS_X = 1, CFS_W = 2, CFS_R = 4 };
 
@@ -472,8 +473,8 @@ int  cfs_perm_load(struct cfs_call *c, const struct vfs_cred *cred,
 		   const struct ceph_statx *sx, struct cfs_perm *p);
 /* True if the caller has all of @want. */
 bool cfs_perm_has(const struct cfs_perm *p, int want);
-/* Whether the caller may read or write data, as RFC 1813 section 4.4 has it:
- * 0 or -EACCES, or how the ACL can't be read. */
+/* Checks that the caller may read or write data, as in RFC 1813 section 4.4: 0;
+ * -EACCES; or an error of reading the ACL. */
 int  cfs_check_io(struct cfs_call *c, const struct vfs_cred *cred,
 		  const struct ceph_statx *sx, int want);
 
@@ -500,8 +501,8 @@ struct cfs_name {
 };
 
 void cfs_name_set(struct cfs_name *to, struct vfs_name name);
-/* True if it is that of a directory's snapshots, which each directory has: the
- * library would make and move it all the same, and then hide it. */
+/* True for the name of the snapshots that each directory has: the library would
+ * still create and move it, and then hide it. */
 bool cfs_is_snapdir(const struct cfs_name *name);
 /* Before a change of @name in the directory @dir, and after it.  -ETIMEDOUT:
  * another one takes long. */
@@ -530,7 +531,7 @@ struct cfs_way {
 	unsigned	 n, room;
 };
 
-/* Adds the way from @from, up to where it meets what is there.  -EACCES: it
+/* Adds the way from @from, up to a directory that @w already has.  -EACCES: it
  * does not lead to the root.  cfs_way_fini() follows in any case. */
 int  cfs_way_up(struct cfs_node *from, struct cfs_way *w);
 bool cfs_way_has(const struct cfs_way *w, uint64_t ino);
@@ -542,7 +543,7 @@ int  cfs_find_above(struct cfs_call *c, struct ceph_statx *sx,
 /* ---- lease.c */
 
 /* Before a directory moves to another one, and after it; with fs->moves.
- * -ETIMEDOUT: others take long, or can't be told. */
+ * -ETIMEDOUT: others take long, or can't be notified. */
 int  cfs_lease_take(struct cfs_fs *fs, struct cfs_lease *l);
 /* False: it is too late for a rename to begin. */
 bool cfs_lease_lasts(const struct cfs_lease *l);

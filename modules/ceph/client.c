@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * client - clients of the library: their names, their use, and their loss,
- * which session.c has more of.
+ * client - clients of the library: their names, their use, and their loss (more
+ * in session.c).
  */
 #include "modules/ceph/ceph.h"
 

@@ -16,7 +16,7 @@ static int check_has_data(const struct ceph_statx *sx)
 }
 
 /* Returns the bytes read of the part of @args behind @done: an error counts
- * only if there is nothing else to tell. */
+ * only if no byte was read. */
 static int64_t read_rest(struct cfs_call *c, struct Fh *fh,
 			 const struct vfs_read *args, int64_t done)
 {
@@ -56,7 +56,7 @@ static int64_t read_data(struct cfs_call *c, const struct vfs_op *op)
 
 	if (n < 0)
 		return n;
-	/* The library may stop at the end of an object. */
+	/* The library can stop at the end of an object. */
 	n = ceph_ll_readv(c->cm, fh, op->read.iov, op->read.niov,
 			  (int64_t)op->read.off);
 	if (n > 0)
@@ -81,8 +81,9 @@ static bool begin_fixed(struct cfs_fs *fs)
 	return false;
 }
 
-/* In a snapshot.  The library may never get to the data (doc/cephfs.md),
- * and the export's other calls also need workers.  -ETIMEDOUT: many wait. */
+/* In a snapshot.  The library can hang without reading the data
+ * (doc/cephfs.md), and the export's other calls also need workers.  -ETIMEDOUT:
+ * many wait. */
 static int64_t read_fixed(struct cfs_call *c, const struct vfs_op *op)
 {
 	struct cfs_fs *fs = c->client->fs;
@@ -114,8 +115,8 @@ int cfs_read(struct vfs_op *op)
 		err = n < 0 ? (int)n : cfs_stat(&c, &sx);
 	}
 	if (err == 0) {
-		/* It may be shorter than it was by now.  And what is missing
-		 * for an error before the end, is not the end. */
+		/* The file can have become shorter by now.  And a read that an
+		 * error cut short has not reached the end. */
 		op->eof = (n == 0 &&
 			   iov_bytes(op->read.iov, op->read.niov) > 0) ||
 			  op->read.off + (uint64_t)n >= sx.stx_size;
@@ -125,7 +126,7 @@ int cfs_read(struct vfs_op *op)
 	return cfs_end(&c, err < 0 ? err : (int)n);
 }
 
-/* The mode without what a write of @cred takes away. */
+/* The mode without the bits that a write by @cred clears. */
 static uint16_t written_mode(const struct vfs_cred *cred, uint32_t mode)
 {
 	uint32_t drop = mode & 010 ? 06000 : 04000;
@@ -133,7 +134,7 @@ static uint16_t written_mode(const struct vfs_cred *cred, uint32_t mode)
 	return (uint16_t)(mode & (cred->uid == 0 ? 07777 : 07777 & ~drop));
 }
 
-/* A set-id program must not run with what somebody else wrote into it. */
+/* A set-id program must not run data that another user wrote into it. */
 static int drop_set_id(struct cfs_call *c, const struct vfs_cred *cred,
 		       const struct ceph_statx *sx)
 {
@@ -145,7 +146,7 @@ static int drop_set_id(struct cfs_call *c, const struct vfs_cred *cred,
 	err = cfs_turn_take(c->node);
 	if (err < 0)
 		return err;
-	/* A SETATTR may have changed it meanwhile. */
+	/* A SETATTR might have changed it meanwhile. */
 	err = cfs_stat(c, &now);
 	if (err == 0) {
 		to.stx_mode = written_mode(cred, now.stx_mode);
@@ -178,8 +179,9 @@ static int64_t write_data(struct cfs_call *c, struct vfs_op *op,
 	if (n >= 0 && op->write.stable != VFS_UNSTABLE) {
 		/* Where the file has grown, its size is also data. */
 		err = cfs_sync(c);
-		/* Another sync may have been told of the loss of this data,
-		 * and clients don't look at the verifier of a stable write. */
+		/* The library might have reported the loss of this data to
+		 * another sync, and clients ignore the verifier of a stable
+		 * write. */
 		if (err == 0 && atomic_load(&fs->fs.verf) != verf)
 			err = -ETIMEDOUT;
 		if (err < 0)
@@ -207,9 +209,9 @@ static int check_write(struct cfs_call *c, const struct vfs_op *op,
 }
 
 /*
- * The attributes after the write tell more than what is in them: a client that
- * the cluster has shut out has dropped its data, and its fsync answers 0, but
- * its getattr does not.
+ * Reading the attributes after the write also detects a client that the cluster
+ * has shut out: it has dropped its data, and its fsync answers 0, but its
+ * getattr fails.
  */
 int cfs_write(struct vfs_op *op)
 {
@@ -238,7 +240,7 @@ int cfs_write(struct vfs_op *op)
 	return cfs_end(&c, err < 0 ? err : (int)n);
 }
 
-/* As cfs_write(): the attributes say whether the sync was one. */
+/* As cfs_write(): the attributes show whether the sync was real. */
 int cfs_commit(struct vfs_op *op)
 {
 	struct ceph_statx sx;

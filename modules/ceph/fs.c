@@ -132,8 +132,8 @@ static void renew_lost(struct cfs_fs *fs)
 			cfs_client_renew(&fs->client[i]);
 }
 
-/* The end of a grace period is noted at once: a server that is killed before it
- * is can't prove what its clients have by then. */
+/* Record the end of a grace period at once: a server that is killed before
+ * can't prove which locks its clients have. */
 static uint64_t next_tick(const struct cfs_fs *fs)
 {
 	uint64_t now = clock_ms(), next = now + TIDY_SECONDS * 1000;
@@ -295,7 +295,7 @@ static int learn_root(struct cfs_fs *fs)
 	return cfs_node_find(fs, fs->root, false, &fs->root_node);
 }
 
-/* Reaches what the servers share, and takes the key that they have. */
+/* Opens the objects that the servers share, and reads their key. */
 static int join_servers(struct cfs_fs *fs)
 {
 	int err = cfs_store_open(fs->options, &fs->store);

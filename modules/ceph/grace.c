@@ -2,26 +2,27 @@
 /*
  * grace - the grace period of all servers.
  *
- * When a server starts again, the locks that its clients had are free: of the
- * session that it takes over, and so at every server.  Its clients are to get
- * them back, and nobody else before that.  So every session (a client of the
+ * When a server starts again, it takes over its old session, which frees the
+ * locks of its clients at every server.  These clients must be able to reclaim
+ * them before any other client gets them.  So every session (a client of the
  * library) has a record (record.c) that all servers can read.
  *
  * A server that takes over a session that had locks, or that ends with locks,
  * writes that into the record and tells each other server (notice.c), which
- * then gives nobody a new lock for SECONDS.  Only then is the session taken
- * over.  A server that starts reads the records.
+ * then grants no new lock for SECONDS.  Only then is the session taken over.  A
+ * server that starts reads the records.
  *
- * A client gets a lock back only if nobody else can have had it meanwhile: the
- * cluster kept the session until it was taken over, or the others still gave
- * none.  Servers' clocks agree to CLOCKS seconds for that, of which a cluster
- * takes care.
+ * A client gets a lock back only if no other client can have held it meanwhile:
+ * the cluster kept the session until it was taken over, or the other servers
+ * still granted none.  This needs servers' clocks that agree to CLOCKS seconds,
+ * which every cluster ensures.
  *
- * A server that can't be told gives no locks, and after a while no server waits
- * for its answer; so a lock that took longer than LATE_MS is looked at again.
+ * A server that can't be notified grants no locks, and after a while no server
+ * waits for its answer; so a lock that took longer than LATE_MS is checked
+ * again.
  *
- * A server that was cut off from the cluster finds in its record whether it has
- * a successor by now.
+ * A server that was cut off from the cluster learns from its record whether
+ * another server has succeeded it.
  */
 #include "modules/ceph/servers.h"
 
@@ -57,7 +58,8 @@ static int replace_record(struct cfs_client *c, struct cfs_record *r)
 
 	if (err != -ECANCELED && err != -ENOENT)
 		return err;
-	/* It may be of a call that seemed to have failed, or removed. */
+	/* An earlier call that seemed to fail can have written the record, or
+	 * it was removed. */
 	err = cfs_record_get(c->fs, c->name, &was);
 	if (err == 0 && was.process != r->process)
 		return -ESTALE;
@@ -94,7 +96,7 @@ struct learnt {
 	uint64_t began;			/* fs->grace.began */
 	uint64_t left;			/* seconds for its clients to reclaim;
 					 * 0: they are not to */
-	bool	 lapsed;		/* what they had, others may have */
+	bool	 lapsed;		/* others can have their locks */
 };
 
 static void learn_record(struct cfs_fs *fs, const struct cfs_record *r,
@@ -110,7 +112,7 @@ static void learn_record(struct cfs_fs *fs, const struct cfs_record *r,
 			cfs_notice_begin(fs, left + CLOCKS);
 		return;
 	}
-	/* It may be that of an export which ended in its grace period. */
+	/* It can belong to an export that ended in its grace period. */
 	if (r->process != cfs_process() ||
 	    (r->since && r->since + r->seconds < l->began))
 		return;
@@ -123,7 +125,8 @@ int cfs_grace_learn(struct cfs_fs *fs)
 	struct learnt l = { .began = fs->grace.began };
 	int err = cfs_record_each(fs, learn_record, &l);
 
-	/* A lock may be reclaimed by another session than it was set by. */
+	/* A lock can be reclaimed by another session than the one that set
+	 * it. */
 	atomic_store(&fs->grace.reclaims, err == 0 && !l.lapsed ?
 		     clock_ms() + l.left * 1000 : 0);
 	if (l.lapsed)
@@ -135,7 +138,7 @@ int cfs_grace_learn(struct cfs_fs *fs)
 
 /* ---- sessions that are taken over */
 
-/* -ENOENT: there is none, which is as good as one without locks. */
+/* -ENOENT: no record, which counts as a session without locks. */
 static int read_before(struct cfs_client *c, struct cfs_record *was)
 {
 	int err = c->fs->store.open ? cfs_record_get(c->fs, c->name, was) :
@@ -149,9 +152,10 @@ static int read_before(struct cfs_client *c, struct cfs_record *was)
 }
 
 /*
- * The record of @c's session, which takes the place of @was.  Whether that one
- * still has its locks shows when it is shut out.  In a grace period others give
- * none; after it they may have given those that nobody had reclaimed.
+ * The record of @c's session, which replaces @was.  Shutting out the old
+ * session shows whether it still had its locks.  In a grace period other
+ * servers grant none; after it they can have granted any lock that was not
+ * reclaimed.
  */
 static struct cfs_record record_after(const struct cfs_client *c,
 				      const struct cfs_record *was)
@@ -169,7 +173,7 @@ static struct cfs_record record_after(const struct cfs_client *c,
 	}
 }
 
-/* -ECANCELED: what is there is not @was, if it is to be @compared. */
+/* -ECANCELED: with @compared, the stored record differs from @was. */
 static int begin_record(struct cfs_client *c, const struct cfs_record *was,
 			bool compared)
 {
@@ -183,7 +187,7 @@ static int begin_record(struct cfs_client *c, const struct cfs_record *was,
 		     clock_ms() + r.seconds * 1000ull);
 	/* After the record, which a server that starts now reads. */
 	err = r.since ? cfs_notice_tell(c->fs) : 0;
-	/* Some may have been told too late. */
+	/* Some servers might have been notified too late. */
 	if (err == 0 && was->kind == CFS_GRACE && r.since &&
 	    seconds_left(was) <= CLOCKS)
 		err = write_record(c, CFS_GRACE, 0);
@@ -199,8 +203,8 @@ int cfs_grace_take_over(struct cfs_client *c)
 	mutex_lock(&c->fs->grace.store);
 	c->left = false;
 	atomic_store(&c->held, false);
-	/* The server that had the session may still run, and note a lock; but
-	 * one that starts has the name, whatever is there. */
+	/* The old server might still run, and record a lock.  But a server that
+	 * starts takes the name, whatever the record says. */
 	do {
 		struct cfs_record was = { .kind = CFS_LIVE };
 
@@ -213,8 +217,8 @@ int cfs_grace_take_over(struct cfs_client *c)
 	return err;
 }
 
-/* Writes how it went.  Nobody finds out later that the session has @lasted: so
- * this is tried for as long as that is of use. */
+/* Records the result.  No later check can show that the session has @lasted, so
+ * retry as long as that is of use. */
 static int end_taken(struct cfs_client *c, bool lasted)
 {
 	uint64_t since = lasted ? c->record.since : 0;
@@ -280,7 +284,7 @@ static int tell_leaving(struct cfs_client *c)
 	if (err == 0)
 		err = cfs_notice_tell(c->fs);
 	/* A client without calls does not notice that the cluster has shut it
-	 * out, and others may have its locks. */
+	 * out, and others can have its locks. */
 	return err < 0 ? err : end_taken(c, cfs_client_has_session(c));
 }
 
@@ -351,7 +355,8 @@ int cfs_grace_set_begin(struct cfs_client *c, bool reclaim)
 
 bool cfs_grace_set_late(struct cfs_client *c, bool reclaim, uint64_t began)
 {
-	/* The others give locks as soon as that of reclaims is over. */
+	/* The other servers grant locks as soon as the time for reclaims is
+	 * over. */
 	return (reclaim || clock_ms() - began > LATE_MS) &&
 	       refuse(c, reclaim) < 0;
 }
@@ -363,9 +368,8 @@ void cfs_grace_set_end(struct cfs_client *c)
 
 /* ---- the keeper's part */
 
-/* The record stays that of a grace period as long as there are lockers whose
- * locks went with a session: they must not reclaim what others may have by
- * now. */
+/* The record stays that of a grace period while any locker has lost its locks
+ * with a session: it must not reclaim locks that others can have by now. */
 static void end_own_grace(struct cfs_client *c)
 {
 	uint64_t until = atomic_load(&c->grace_until);
@@ -388,8 +392,8 @@ static void note_none(struct cfs_client *c)
 		atomic_store(&c->held, false);
 }
 
-/* True if nobody asks for @r any more: it is of a session of this server that
- * no export has, or of a server that ended in order and did not come back. */
+/* True if @r is obsolete: its session belongs to this server but to no export,
+ * or to a server that ended in order and did not come back. */
 static bool is_needless(const struct cfs_fs *fs, const struct cfs_record *r)
 {
 	if (r->kind != CFS_GRACE || seconds_left(r) > 0)
@@ -451,7 +455,7 @@ static void tidy_records(struct cfs_fs *fs)
 {
 	for (unsigned i = 0; i < fs->nclients; i++)
 		end_own_grace(&fs->client[i]);
-	/* A lock may be under way for long: the next tick tries again. */
+	/* A lock can take long: the next tick tries again. */
 	if (pthread_rwlock_trywrlock(&fs->grace.sets) == 0) {
 		for (unsigned i = 0; i < fs->nclients; i++)
 			note_none(&fs->client[i]);

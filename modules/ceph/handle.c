@@ -6,7 +6,8 @@
 #include <errno.h>
 #include <string.h>
 
-/* Numbers are little endian: servers of several kinds may share clients. */
+/* Numbers are little endian: servers with different byte orders can share
+ * clients. */
 struct wire_handle {
 	uint64_t cluster;
 	uint64_t ino;
@@ -35,8 +36,8 @@ void cfs_handle(struct vfs_node *n, struct vfs_handle *h)
 	cfs_handle_make(cfs_fs(n->fs), cfs_node(n)->vino, h);
 }
 
-/* The operation that follows looks whether the file has a name; but a worker
- * has the time to look here. */
+/* The next operation checks whether the file still has a name; but a worker has
+ * the time to check here. */
 static int check_link(struct cfs_node *n, const struct vfs_op *op)
 {
 	struct vfs_op look = *op;

@@ -11,7 +11,7 @@
 
 #define OBJECT		"handle-key"
 
-/* Makes the object, unless somebody else has: -EEXIST. */
+/* Makes the object.  -EEXIST: another server has made it. */
 static int make_key(rados_ioctx_t io, uint8_t key[VFS_HANDLE_KEY])
 {
 	rados_write_op_t op;

@@ -2,19 +2,19 @@
 /*
  * lease - one move of a directory at a time, by all servers of the file system.
  *
- * A metadata server that is to move a directory into itself may wait for ever,
- * for a lock that it holds itself (Ceph 16.2).  A kernel never asks for it: it
- * looks first, and no other move of a directory comes between.  These servers
- * do so under the lease.  But a rename within one directory, which takes no
- * lease, may give the name to another directory between the look and the
- * rename.
+ * A metadata server that is asked to move a directory into itself can wait
+ * forever, for a lock that it holds itself (Ceph 16.2).  A kernel never asks
+ * for this: it looks first, and no other move of a directory comes between.
+ * These servers do so under the lease.  But a rename within one directory,
+ * which takes no lease, can give the name to another directory between the look
+ * and the rename.
  *
  * The lease is a value in an object that they share: nothing, or three numbers
  * in hexadecimal digits, of the server, of its process, and of the move.  A
- * server that has seen the same ones for LEASE_S takes them for those of one
- * that died.  So a move may begin its rename only in the first half of that
- * time; the rename is taken to end within the other half.  What its own
- * predecessor had, which has been shut out, a server takes at once.
+ * server that has seen the same numbers for LEASE_S assumes that their owner
+ * died.  So a move may begin its rename only in the first half of that time;
+ * the rename is assumed to end within the other half.  A server takes over the
+ * lease of its predecessor, which has been shut out, at once.
  */
 #include "modules/ceph/servers.h"
 
@@ -33,7 +33,7 @@
 #define WAIT_S		1
 #define PAUSE_US	5000
 
-/* Replaces @was, if that is what is there: -ECANCELED.  Both may be "". */
+/* Replaces @was.  -ECANCELED: the lease is not @was.  Both can be "". */
 static int replace_lease(struct cfs_fs *fs, const char *was, const char *text)
 {
 	rados_write_op_t op = rados_create_write_op();
@@ -141,7 +141,7 @@ static int take_from_others(struct cfs_fs *fs, struct cfs_lease *l)
 	for (;;) {
 		l->since = clock_ms();
 		err = try_once(fs, there, l->text);
-		/* Such a write may be done all the same. */
+		/* Such a write can still take effect. */
 		if (err < 0 && err != -ECANCELED && err != -ENOTCONN)
 			fs->kept_lease = *l;
 		else if (err != -ENOTCONN)

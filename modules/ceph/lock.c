@@ -96,7 +96,7 @@ static int take_lock(struct cfs_call *c, const struct vfs_lock *l)
 	uint64_t began = clock_ms();
 	int err;
 
-	/* No other client could get it meanwhile. */
+	/* No other client can have got it meanwhile. */
 	if (l->back)
 		return holds_locks(c, held_by(l)) ? set_held(c, l) :
 						    -ETIMEDOUT;
@@ -156,7 +156,7 @@ static void end_locks(struct cfs_call *c, const struct vfs_lock *l)
 		ceph_ll_close(c->cm, h->fh);
 }
 
-/* To unlock takes the open file alone: the file itself may be gone. */
+/* Unlocking needs only the open file: the inode can be gone. */
 static int begin_for_lock(struct cfs_call *c, const struct vfs_op *op)
 {
 	if (op->nonblock || op->lock->how == VFS_LOCK_TEST ||

@@ -5,9 +5,9 @@
  * An EXCLUSIVE CREATE has to know its own file when the client sends it again
  * (RFC 1813 section 3.3.8), perhaps to another server after its own has died.
  * The verifier must be there as soon as the file is.  MKNOD of a regular file
- * is one request, and what it says of the device is kept, is seen by every
- * client of the file system, and means nothing else for a file: so that has 32
- * bits made of the verifier, of which none are ever all 0.
+ * is one request, and its device number is kept, is visible to every client of
+ * the file system, and means nothing else for a file.  So it stores 32 bits
+ * derived from the verifier, which are never all 0.
  */
 #include "modules/ceph/ceph.h"
 
@@ -33,7 +33,7 @@ struct cfs_making {
 	struct ceph_statx	 sx;
 };
 
-/* Set-id bits come later: cfs_set_new() knows who may have them. */
+/* Set-id bits come later: cfs_set_new() checks who may set them. */
 static uint32_t mode_for(const struct vfs_setattr *set, uint32_t otherwise)
 {
 	return set->set & VFS_SET_MODE ? set->mode & 01777 : otherwise;
@@ -52,7 +52,7 @@ static int making_start(struct cfs_making *m, struct vfs_op *op)
 	       cfs_end(&m->c, cfs_after(&m->c, op->wcc, -EEXIST)) : err;
 }
 
-/* Makes the name durable, and the node of what was made. */
+/* Makes the name durable, and creates the node of the new file. */
 static int making_done(struct cfs_making *m, int err)
 {
 	struct vfs_op *op = m->op;
@@ -121,7 +121,7 @@ static int take_existing(struct cfs_making *m)
 }
 
 /* For UNCHECKED with a taken name only the size of the attributes counts.  The
- * name may be another file's before the resize is over. */
+ * name can belong to another file before the resize is over. */
 static int resize_existing(struct cfs_making *m, const struct vfs_setattr *set)
 {
 	struct vfs_setattr size = { .set = set->set & VFS_SET_SIZE,
@@ -167,7 +167,7 @@ static int create_now(struct cfs_making *m, const struct vfs_create *how)
 	       cfs_set_new(&m->c, m->op, m->in, &m->sx, set);
 }
 
-/* The file, if it was there, may have lost its name before it was resized. */
+/* An existing file can lose its name before it is resized. */
 static int create_or_resize(struct cfs_making *m, const struct vfs_create *how)
 {
 	int err = cfs_name_change(m->c.node, &m->name);
@@ -177,7 +177,7 @@ static int create_or_resize(struct cfs_making *m, const struct vfs_create *how)
 	m->was_there = false;
 	err = create_now(m, how);
 	cfs_name_done(m->c.node, &m->name);
-	/* A resize may wait for a disk, and others look the name up. */
+	/* A resize can wait for a disk, and other calls look the name up. */
 	if (err < 0 || !m->was_there)
 		return err;
 	err = resize_existing(m, &how->attr);

@@ -2,10 +2,11 @@
 /*
  * name - names: their locks, look-up, links and removals.
  *
- * A metadata server answers a change of names before it has it on disk, and
- * says later when it has.  The library keeps the unsaid ones with the directory
- * that was changed; its fsync of a directory has the server write its journal,
- * and waits for them.  So each change here is one request and one such sync.
+ * A metadata server answers a change of names before the change is on disk, and
+ * confirms that later.  The library keeps the unconfirmed changes with their
+ * directory; its fsync of a directory makes the server write its journal, and
+ * waits for the confirmations.  So each change here is one request and one such
+ * sync.
  */
 #include "modules/ceph/ceph.h"
 
@@ -26,10 +27,9 @@ bool cfs_is_snapdir(const struct cfs_name *name)
 }
 
 /*
- * The library expects of its user that a name is changed by one thread at a
- * time, and not looked up meanwhile, as a kernel sees to it: two changes of one
- * name at the same time crash it.  Changes of other names of the directory are
- * no trouble.
+ * The library expects its user, like a kernel, to change a name in one thread
+ * at a time, and not to look it up meanwhile: two concurrent changes of one
+ * name crash it.  Concurrent changes of different names are safe.
  */
 static pthread_rwlock_t *name_lock(struct cfs_node *dir,
 				   const struct cfs_name *name)
@@ -40,8 +40,8 @@ static pthread_rwlock_t *name_lock(struct cfs_node *dir,
 }
 
 /*
- * A change may take as long as a disk is away, and others of the name are not
- * to keep all workers waiting for it.
+ * A change can take as long as a disk is away.  Other changes of the name must
+ * not keep all workers waiting for it.
  */
 static int lock_name(pthread_rwlock_t *lock, bool changes)
 {

@@ -4,10 +4,10 @@
  *
  * A node has at most three files open in the library: one to read; one to
  * write, which also reads; and the witness (data.c).  They stay open for a
- * while, since to open one costs more than to use it; but not long, since an
- * open file keeps capabilities that other servers may want.  One that is closed
- * after writes is synced before: the library would tell nobody later that it
- * could not write the data.
+ * while, since opening one costs more than using it; but not long, since an
+ * open file keeps capabilities that other servers can need.  A written file is
+ * synced before it is closed, because the library would not report a failed
+ * write later.
  */
 #include "modules/ceph/ceph.h"
 
@@ -161,8 +161,8 @@ static int fetch_node(struct cfs_client *client, vinodeno_t vino,
 	if (err < 0)
 		return cfs_end(&c, err == -ENOENT ? -ESTALE : err);
 	err = ceph_ll_getattr(c.cm, in, &sx, CFS_WANT, 0, c.root);
-	/* The library answers for an inode that is in its memory, or held
-	 * open by somebody, although its last name is gone. */
+	/* The library answers for an inode that is in its memory, or held open
+	 * by another client, although its last name is gone. */
 	if (err == 0 && (sx.stx_nlink == 0 || !is_same(cfs_vino(&sx), vino)))
 		err = -ESTALE;
 	if (err == 0)
@@ -301,7 +301,7 @@ int cfs_ask_witness(struct cfs_call *c)
 
 	mutex_lock(&n->lock);
 	was = n->witness;
-	/* There may be writes under way. */
+	/* Writes can be under way. */
 	if (was)
 		err = open_once(c, O_RDONLY, &next);
 	if (next)
@@ -328,8 +328,8 @@ static struct Fh *take_file(struct Fh **from)
 	return fh;
 }
 
-/* Takes out what is open to write in @n and was not used since the last time,
- * or all that is open, with @all. */
+/* Takes the files out of @n that are open to write and were not used since the
+ * last time; with @all, every open file. */
 static void take_idle(struct cfs_node *n, bool all, struct idle_files *out)
 {
 	*out = (struct idle_files){ .wr = NULL };
@@ -370,12 +370,11 @@ static void close_idle(struct cfs_node *n, bool all)
 	struct cfs_client *c = n->client;
 	struct idle_files idle;
 
-	/* A sync of the file may wait for long. */
+	/* A sync of the file can wait for long. */
 	if (pthread_rwlock_tryrdlock(&n->syncs) != 0)
 		return;
-	/* A sync takes the two locks in the other order.  That is right as
-	 * long as the client's lets readers in while the keeper waits for
-	 * it. */
+	/* A sync takes the two locks in the other order.  That is safe as long
+	 * as the client's lock admits readers while the keeper waits for it. */
 	pthread_rwlock_rdlock(&c->lock);
 	take_idle(n, all, &idle);
 	end_files(c, &idle);
@@ -415,7 +414,7 @@ static bool is_free(struct cfs_node *n, bool all)
 	       (all || !used);
 }
 
-/* False as well while somebody opens its files, which may take long. */
+/* Also false while another thread opens its files, which can take long. */
 static bool has_written_file(struct cfs_node *n)
 {
 	bool has;

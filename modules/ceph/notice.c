@@ -2,13 +2,13 @@
 /*
  * notice - servers tell each other that clients reclaim their locks.
  *
- * Each server watches its own object to be told.  It then gives nobody a
- * new lock for the seconds of the notice, by its own clock, and answers when
- * those under way are given.
+ * Each server watches its own object to be told.  It then grants no new lock
+ * for the seconds of the notice, by its own clock, and answers when the locks
+ * under way are granted.
  *
- * A server that can't be told must not give locks either: one whose watch was
- * not confirmed for FRESH_MS.  The cluster takes a server for gone after LEASE
- * seconds without a word, and then no server waits for its answer.
+ * A server that can't be notified, because its watch was not confirmed for
+ * FRESH_MS, must not grant locks either.  After LEASE seconds of silence the
+ * cluster considers a server gone, and no server waits for its answer.
  */
 #include "modules/ceph/servers.h"
 

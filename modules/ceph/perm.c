@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* perm - what a caller may do with a file, by its mode and access ACL. */
+/* perm - permission checks by a file's mode and access ACL. */
 #include "modules/ceph/ceph.h"
 
 #include <errno.h>
@@ -39,8 +39,8 @@ int cfs_perm_load(struct cfs_call *c, const struct vfs_cred *cred,
 	p->mode = sx->stx_mode & 07777;
 	p->is_dir = S_ISDIR(sx->stx_mode);
 	p->nacl = 0;
-	/* The list says nothing about user 0, and of the owner what the mode
-	 * says. */
+	/* The list does not apply to user 0, and gives the owner the mode's
+	 * rights. */
 	if (cred->uid == 0 || cred->uid == p->uid || S_ISLNK(sx->stx_mode))
 		return 0;
 	p->nacl = cfs_acl_read(c, VFS_ACL_ACCESS, p->acl);
@@ -58,7 +58,7 @@ static bool is_of_group(const struct cfs_perm *p,
 
 /*
  * acl(5): an entry of the user decides; else one of the groups that has all of
- * @want; else, if no group is the caller's, that of others.  The mask bounds
+ * @want; else, if no group is the caller's, the entry "other".  The mask bounds
  * all but the last.
  */
 static bool acl_has(const struct cfs_perm *p, int want)
@@ -119,7 +119,7 @@ int cfs_check_io(struct cfs_call *c, const struct vfs_cred *cred,
 	err = cfs_perm_load(c, cred, sx, &p);
 	if (err < 0)
 		return err;
-	/* Nor can a client execute what it can't read. */
+	/* To execute a file, a client has to read it. */
 	return cfs_perm_has(&p, want) ||
 	       (want == CFS_R && cfs_perm_has(&p, CFS_X)) ? 0 : -EACCES;
 }

@@ -8,7 +8,7 @@
  * place of the count, which is made of the name as well; names of one hash, or
  * all of a ".snap", are a group, read at once and given in the order of their
  * marks.  Cookies are the same for every server, and as long as the directory
- * exists, whatever comes and goes.  There is nothing for a verifier to tell.
+ * exists, whatever comes and goes.  So the verifier is not needed.
  */
 #include "modules/ceph/ceph.h"
 
@@ -83,7 +83,7 @@ static bool give_entry(struct cfs_call *c, struct vfs_op *op,
 	} else {
 		d.fileid = is_parent(name) ? parent_fileid(c, sx) :
 					     cfs_fileid(cfs_vino(sx));
-		/* LOOKUP tells whether ".." is in the tree. */
+		/* LOOKUP checks whether ".." is in the tree. */
 		if (op->readdir.plus && !is_parent(name)) {
 			cfs_attr(sx, &d.attr);
 			d.has_attr = true;
@@ -140,8 +140,8 @@ static int join_group(struct group *g, const struct entry *e)
 	return 0;
 }
 
-/* Gives @e, or takes it into @g, after it gave what was there of another hash.
- * Returns 1 if the room is used up. */
+/* Gives @e, or adds it to @g; first gives the entries of @g if they have
+ * another hash.  Returns 1 if the room is used up. */
 static int take_entry(struct cfs_call *c, struct vfs_op *op,
 		      const struct ceph_statx *self, struct group *g,
 		      struct entry *e)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * record - what the servers of a file system know of each other's sessions: a
- * value for each, by its name, in an object that they share.
+ * record - the records of all servers' sessions: one value for each session, by
+ * its name, in an object that the servers of a file system share.
  *
  *	live PROCESS			the session has no locks
  *	held PROCESS			it has had locks since it began
@@ -11,8 +11,8 @@
  *					clients may still have to reclaim
  *
  * PROCESS is a random number of the server's process, in hexadecimal digits.
- * SINCE is the time, in seconds since 1970, from which on nobody else was given
- * a lock that is to be reclaimed; 0: somebody may have been given one.
+ * SINCE is the time, in seconds since 1970, from which on no other client was
+ * granted a lock that is to be reclaimed; 0: one might have been granted.
  */
 #include "modules/ceph/servers.h"
 
@@ -199,7 +199,7 @@ int cfs_record_get(struct cfs_fs *fs, const char *name, struct cfs_record *r)
 
 /* ---- writing */
 
-/* With @was, only if that is what is there: -ECANCELED. */
+/* With @was, only if the record has this text; else -ECANCELED. */
 static int operate(struct cfs_fs *fs, const char *name, const char *was,
 		   const char *text)
 {

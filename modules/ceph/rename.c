@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* 0: the caller may change the ".." of the directory @name, as rename(2) has
- * it. */
+/* 0: the caller may change the ".." of the directory @name, as for
+ * rename(2). */
 static int may_change_above(struct cfs_call *c, const struct cfs_name *name,
 			    const struct vfs_cred *cred)
 {
@@ -43,7 +43,7 @@ struct renaming {
 	struct cfs_call		*c, *to;
 	const struct cfs_name	*name, *to_name;
 	const struct vfs_cred	*cred;
-	struct ceph_statx	 sx;		/* of what has the name */
+	struct ceph_statx	 sx;		/* of the file with the name */
 	uint64_t		 over;		/* has the new one; 0: none, or
 						 * it does not matter */
 };
@@ -76,7 +76,7 @@ static int sync_moved(struct cfs_call *c, struct cfs_call *to)
 	return err < 0 || to->node == c->node ? err : cfs_sync_change(c, c->in);
 }
 
-/* Directories that the mover has in memory, for as long as they are here. */
+/* Directories that stay in the mover's memory while listed here. */
 struct held_dirs {
 	struct Inode	**in;
 	unsigned	  n;
@@ -116,17 +116,19 @@ static int begin_by_mover(struct cfs_call *by, struct cfs_call *there,
 }
 
 /*
- * The library goes wrong when it renames what it remembers (Ceph 16.2).  Over
- * one name of a file that has others, it hides those.  To a name that the file
- * had until another server moved it, it shows the name of before as well.  And
- * it does not learn what became of the directory that lost the name.  So a
- * client renames that remembers nothing; the others hear of it from the
- * metadata server, as if another server had done it.
+ * The library makes mistakes when it renames entries that it caches (Ceph
+ * 16.2).  If the rename replaces one of several names of a file, it hides the
+ * other names.  If the file had the new name before another server moved it, it
+ * shows the old name as well.  And it does not notice the change of the
+ * directory that lost the name.  So a client that caches nothing does the
+ * renames; the others learn of them from the metadata server, as if another
+ * server had done them.
  *
  * It has to know the directories above, though: a name does not move between
- * quotas, and the library knows those of directories that it has in memory.
+ * quotas, and the library knows only the quotas of directories that it has in
+ * memory.
  *
- * @w, @lease: NULL: none are needed.
+ * @w and @lease are NULL if not needed.
  */
 static int rename_by_mover(const struct renaming *r, const struct cfs_way *w,
 			   const struct cfs_lease *lease)
@@ -166,10 +168,11 @@ static int look_again(struct renaming *r)
 }
 
 /*
- * -EINVAL: a directory would be moved into itself.  -ENOTEMPTY: over one that
- * it is in.  A metadata server may wait for ever instead, for a lock that it
- * holds itself: in the second case where clients may have changed the upper one
- * just now, since it then wants that one's locks to see whether it is empty.
+ * -EINVAL: a directory would be moved into itself.  -ENOTEMPTY: it would
+ * replace a directory above it.  A metadata server can wait forever instead,
+ * for a lock that it holds itself: in the second case if clients might just
+ * have changed the upper directory, since it then needs the locks of that one
+ * to see whether it is empty.
  */
 static int move_now(struct renaming *r, const struct cfs_lease *lease)
 {
@@ -189,9 +192,9 @@ static int move_now(struct renaming *r, const struct cfs_lease *lease)
 	return err;
 }
 
-/* Moves a directory to another one.  Another server may have renamed before
- * this one had the lease, so it looks at the name again.  Returns 1 if there
- * was nothing to do. */
+/* Moves a directory to another one.  Another server might have renamed before
+ * this one had the lease, so look at the name again.  Returns 1 if nothing was
+ * to be done. */
 static int move_dir(struct renaming *r)
 {
 	struct cfs_fs *fs = r->c->client->fs;
@@ -207,7 +210,7 @@ static int move_dir(struct renaming *r)
 	return err;
 }
 
-/* Returns 1 if there was nothing to do. */
+/* Returns 1 if nothing was to be done. */
 static int rename_now(struct renaming *r)
 {
 	int err = is_renamed(r);

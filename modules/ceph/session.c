@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * session - clients of the library, made, and made again when they are lost.
+ * session - creates clients of the library, and replaces lost ones.
  *
- * A client that has not been heard of for a minute is shut out by the cluster
- * ("blocklisted"): from then on every request of it fails, and what it had not
- * written is lost, though the library's fsync then answers 0.  The keeper
- * makes a new one and changes the write verifier first, so that NFS clients
- * send again what was lost.
+ * A client that is silent for a minute is shut out by the cluster
+ * ("blocklisted"): from then on every request of it fails, and its unwritten
+ * data is lost, though the library's fsync then answers 0.  The keeper first
+ * changes the write verifier, which makes NFS clients send lost data again, and
+ * creates a new client.
  *
  * A server that dies leaves its clients' capabilities and locks behind for
  * that minute.  So each has a name that its successor knows: the server's,
@@ -27,9 +27,9 @@
 
 /*
  * The exports that take over sessions now, at most one of a file system: the
- * first that is mounted ends the sessions that none of the others has taken
- * over.  Exports of another file system don't wait for it, since this one may
- * have no metadata server for long.
+ * first export that is mounted ends the sessions that no other one has taken
+ * over.  Exports of another file system don't wait for it, since this one can
+ * be without a metadata server for long.
  */
 static struct {
 	pthread_mutex_t lock;
@@ -80,10 +80,10 @@ static int set_conf(struct ceph_mount_info *cm, const struct cfs_options *o)
 		{ "client_dirsize_rbytes", "false" },
 		/* Handles have the real ones. */
 		{ "client_use_faked_inos", "false" },
-		/* To see whether it may read a pool, a client would write to
-		 * it, and wait for that while the pool is full. */
+		/* To check its access to a pool, a client would write to it,
+		 * and wait for that while the pool is full. */
 		{ "client_check_pool_perm", "false" },
-		/* A name that no client may make (name.c). */
+		/* Clients must not create this name (name.c). */
 		{ "client_snapdir", ".snap" },
 	};
 	char timeout[24];
@@ -97,9 +97,9 @@ static int set_conf(struct ceph_mount_info *cm, const struct cfs_options *o)
 }
 
 /*
- * For the case that it crashes, the library notes each of its steps, which
- * takes it longer than the steps.  So it notes none, unless the cluster or a
- * file says that it should.
+ * The library logs each of its steps for the case that it crashes, which takes
+ * longer than the steps.  Turn that off, unless the cluster or a file asks for
+ * it.
  */
 static int stop_notes(struct ceph_mount_info *cm)
 {
@@ -116,12 +116,12 @@ static int stop_notes(struct ceph_mount_info *cm)
 }
 
 /*
- * Has the cluster shut out the client that had the name of @c before: 0, or
- * -ENOENT if there was none.
+ * Has the cluster shut out the previous client of @c's name: 0, or -ENOENT if
+ * no client had it.
  *
- * A restarted metadata server does not know whose the session is.
- * It ends it, and answers -EPERM all the same (Ceph 16.2).  When it is asked
- * again, there is none.
+ * A restarted metadata server does not know whose the session is.  It ends the
+ * session, but answers -EPERM (Ceph 16.2).  The next request then finds no
+ * session.
  */
 static int shut_out_before(struct cfs_client *c, struct ceph_mount_info *cm)
 {
@@ -314,7 +314,8 @@ void cfs_client_end(struct cfs_client *c)
 {
 	if (c->cm) {
 		cfs_grace_forget(c);
-		/* Another server must not wait for one that is shut out. */
+		/* Another server must not wait for a client that is shut
+		 * out. */
 		if (atomic_load(&c->lost))
 			ceph_abort_conn(c->cm);
 		else
@@ -325,8 +326,8 @@ void cfs_client_end(struct cfs_client *c)
 	cfs_client_give_name(c);
 }
 
-/* False: a call that the client had when it was lost does not end.  The others
- * need the keeper, too. */
+/* False: a call that the client had when it was lost does not end.  The other
+ * clients also need the keeper. */
 static bool lock_alone(struct cfs_client *c)
 {
 	const struct timespec until = cfs_time_in(c->hung ? 0 : RENEW_WAIT_S);
@@ -358,7 +359,7 @@ void cfs_client_renew(struct cfs_client *c)
 		ceph_release(c->cm);
 		c->cm = NULL;
 	}
-	/* Before anybody can use the new one. */
+	/* Before any call can use the new one. */
 	if (!c->nodeless)
 		cfs_verf_change(c->fs);
 	err = connect_client(c, &step);

@@ -10,8 +10,8 @@ vinodeno_t cfs_vino(const struct ceph_statx *sx)
 			     .snapid.val = sx->stx_dev };
 }
 
-/* A file in a snapshot has the number of the file itself, and is another one to
- * clients. */
+/* A file in a snapshot has the number of the live file, but must be another
+ * file to clients. */
 uint64_t cfs_fileid(vinodeno_t vino)
 {
 	return vino.snapid.val == CFS_HEAD ? vino.ino.val :
@@ -34,7 +34,7 @@ enum vfs_type cfs_type(const struct ceph_statx *sx)
 void cfs_attr(const struct ceph_statx *sx, struct vfs_attr *attr)
 {
 	enum vfs_type type = cfs_type(sx);
-	/* That of a regular file may be a verifier: make.c. */
+	/* That of a regular file can be a verifier: make.c. */
 	bool is_dev = type == VFS_BLK || type == VFS_CHR;
 
 	*attr = (struct vfs_attr){

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * store - what the servers of a file system share beside it: objects in a RADOS
- * namespace, in the pool of the file system's metadata.
+ * store - the objects that the servers of a file system share outside it, in a
+ * RADOS namespace of its metadata pool.
  *
- * The handle key is there.  It lets its holder make handles that every server
- * takes for its own.  So it does not lie in the file system, where an export or
- * another CephFS client could show it, nor in the data pools, which every
- * CephFS client may read.  Clients have no access to the metadata pool, and the
- * servers' cephx user needs none to the rest of it.
+ * The handle key is there.  It lets its holder forge handles that every server
+ * accepts.  So it does not lie in the file system, where an export or another
+ * CephFS client could show it, nor in the data pools, which every CephFS client
+ * can read.  Clients have no access to the metadata pool, and the servers'
+ * cephx user needs none to the rest of it.
  */
 #include "modules/ceph/servers.h"
 
@@ -77,7 +77,7 @@ static int find_pool(const struct cfs_options *o, struct cfs_store *s,
 	return err;
 }
 
-/* Nothing here waits for longer than a mount may. */
+/* Nothing here waits for longer than the timeout of a mount. */
 static int set_timeouts(const struct cfs_options *o, rados_t cluster)
 {
 	char timeout[24];
@@ -137,8 +137,8 @@ int cfs_store_open(const struct cfs_options *o, struct cfs_store *s)
 		return err;
 	}
 	rados_ioctx_set_namespace(s->io, NAMESPACE);
-	/* These objects are small, and have to change in a full cluster, too,
-	 * as the metadata servers' do. */
+	/* These objects are small, and must be writable even in a full cluster,
+	 * like the metadata servers' objects. */
 	rados_set_pool_full_try(s->io);
 	s->open = true;
 	return 0;

@@ -3,14 +3,14 @@
 #include "modules/ceph/ceph.h"
 
 /*
- * The library tells once of data that it could not write: the caller of a sync,
- * if that finds it out.  What it finds out by itself, as when a pool is full,
- * it notes for each open file, and only the close of that tells of it.  So a
- * second file is open from a write on, the witness, to be closed: each sync
+ * The library reports data that it could not write only once: to the caller of
+ * a sync, if the sync finds the failure.  A failure that it finds by itself, as
+ * when a pool is full, it notes for each open file, and only closing that file
+ * reports it.  So from a write on a second file is open, the witness: each sync
  * closes it, and opens another one.
  *
  * Clients send lost data again when the verifier has changed.  A sync that
- * heard of no loss waits for the other syncs of the file, which may have.
+ * heard of no loss waits for the other syncs of the file, which might have.
  */
 static int sync_node(struct cfs_call *c, bool data_only)
 {
@@ -45,7 +45,7 @@ int cfs_sync_change(struct cfs_call *c, struct Inode *in)
 {
 	if (c->client->fs->options->async)
 		return 0;
-	/* The library then also throws away data that it can't write. */
+	/* The library then also discards data that it can't write. */
 	return in == c->in && c->node->type == VFS_REG ?
 	       cfs_sync(c) : ceph_ll_sync_inode(c->cm, in, 0);
 }

@@ -2,10 +2,10 @@
 /*
  * accept - contexts of clients, by libgssapi-krb5.
  *
- * The keytab is read for each context: keys that an administrator adds or takes
- * away count at once, or a second after the keytab could not be read.  There is
- * no replay cache: a context that was made by a repeated token has keys that
- * its maker doesn't know (RFC 2203 section 7.2).
+ * The keytab is read for each context: keys that an administrator adds or
+ * removes count at once, or a second after a failed read of the keytab.  No
+ * replay cache is needed: whoever repeats a token gets a context without
+ * knowing its keys (RFC 2203 section 7.2).
  */
 #include "modules/krb5/krb5.h"
 
@@ -16,9 +16,9 @@
 
 #include "lib/clock.h"
 
-/* Sets *@out to the service nfs of any host.  It is made once, and stays: to
- * make it the library asks the resolver for this machine's name, which takes
- * long where DNS does not answer, and every host can send tokens. */
+/* Sets *@out to the service nfs of any host.  It is made only once: making it
+ * asks the resolver for this machine's name, which is slow where DNS does not
+ * answer, and every host can send tokens. */
 static OM_uint32 find_service(OM_uint32 *minor, gss_name_t *out)
 {
 	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;

@@ -2,10 +2,10 @@
 /*
  * krb5 - Kerberos 5 as a mechanism of RPCSEC_GSS (rpc/gss_mech.h).
  *
- * Contexts are accepted by libgssapi-krb5 (accept.c), which tells the names of
- * their clients (name.c) and gives their keys away.  Checksums and encryption
- * (RFC 4121) are made of these by OpenSSL: any number of threads use a context
- * at once, which the library does not allow, and payload stays where it is.
+ * libgssapi-krb5 accepts contexts (accept.c), and exports their clients' names
+ * (name.c) and their keys.  OpenSSL makes checksums and encrypts (RFC 4121)
+ * with these keys, because any number of threads use a context at once, which
+ * the library does not allow, and payload must stay in place.
  */
 #pragma once
 
@@ -58,7 +58,7 @@ struct pieces {
 };
 
 /* fail.c */
-/* @a failed; @what, a literal, was being done. */
+/* @a failed while doing @what, a literal. */
 void cfx_fail(struct gss_accept *a, OM_uint32 major, OM_uint32 minor,
 	       const char *what);
 
@@ -75,7 +75,7 @@ void cfx_keys_free(void *keys);
 /* crypt.c.  False: a failure of OpenSSL. */
 bool cfx_hmac(EVP_MAC_CTX *key, const struct iovec *iov, int n,
 	       uint8_t sum[EVP_MAX_MD_SIZE]);
-/* Encrypts the bytes of @p, at least 17, where they are, and sets @sum to their
+/* Encrypts the bytes of @p, at least 17, in place, and sets @sum to their
  * checksum. */
 bool cfx_encrypt(const struct keys *k, const struct pieces *p,
 		  uint8_t sum[EVP_MAX_MD_SIZE]);
@@ -86,7 +86,7 @@ bool cfx_decrypt(const struct keys *k, const struct pieces *p,
 /* pieces.c */
 uint32_t cfx_pieces_len(const struct pieces *p);
 void cfx_pieces_add(struct pieces *p, void *data, size_t len);
-/* Copies @len bytes from @at, which are there, to or from @buf. */
+/* Copies @len existing bytes from @at to or from @buf. */
 void cfx_pieces_get(const struct pieces *p, uint32_t at, void *buf,
 		     uint32_t len);
 void cfx_pieces_put(const struct pieces *p, uint32_t at, const void *buf,

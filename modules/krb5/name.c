@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * name - the user that a principal is.
+ * name - maps a principal to a user.
  *
  * krb5.conf(5) says which local name a principal has (auth_to_local, by default
  * that of its only component in the default realm), and the name service which
- * user has that name.  The principals of machines, which Linux clients use for
- * root, are user 0: exports squash it, unless they say no_root_squash.
+ * user has that name.  Principals of machines, which Linux clients use for
+ * root, map to user 0, which exports squash unless they say no_root_squash.
  */
 #include "modules/krb5/krb5.h"
 
@@ -18,7 +18,7 @@
 
 #include <krb5.h>
 
-/* A user who is made later is found after this time. */
+/* A user who is created later is found after this time. */
 #define UNKNOWN_SECONDS	300u
 
 static bool in_default_realm(const char *realm)
@@ -56,7 +56,7 @@ static bool is_machine(const char *name)
 	       in_default_realm(realm + 1);
 }
 
-/* 1; 0: there is no such user; -errno. */
+/* 1; 0: no such user; -errno. */
 static int find_local(const char *local, struct gss_accept *a)
 {
 	size_t size = 1024;

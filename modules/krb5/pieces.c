@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* pieces - the bytes of a token, which lie in several places. */
+/* pieces - the bytes of a token, in several pieces. */
 #include "modules/krb5/krb5.h"
 
 uint32_t cfx_pieces_len(const struct pieces *p)

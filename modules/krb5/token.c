@@ -8,7 +8,7 @@
 enum { BY_ACCEPTOR = 1, IS_SEALED = 2 };
 /* Receivers ignore the others (section 4.2.2). */
 enum { KNOWN_FLAGS = 7 };
-/* RRC: so many bytes at most are moved from the end to the front. */
+/* RRC: the most bytes that are moved from the end to the front. */
 enum { ROTATED_MAX = 64 };
 
 static void put_token_header(const struct keys *k, uint8_t h[HEADER],

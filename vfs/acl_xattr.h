@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* acl_xattr - access control lists in the extended attributes that Linux and
- * Ceph have for them. */
+/* acl_xattr - access control lists as extended attributes of Linux and Ceph. */
 #pragma once
 
 #include <endian.h>

@@ -20,7 +20,7 @@ static const struct vfs_option *find_row(const struct vfs_ops *ops,
 	return NULL;
 }
 
-/* Appends "name" or "name=" to @buf, and what separates it from the others. */
+/* Appends "name" or "name=" to @buf, and a separator. */
 static void add_name(char *buf, size_t size, const struct vfs_ops *ops,
 		     unsigned i)
 {

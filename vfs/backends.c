@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The list of backends: those of this tree, modules, and the tables of each
- * filter over each backend.
+ * The list of backends: built-in ones, modules, and the tables of each filter
+ * over each backend.
  *
- * A module stays loaded until the process ends, because its code may be on any
+ * A module stays loaded until the process ends, because its code can be on any
  * thread's stack.
  */
 #include "vfs/backends.h"
@@ -39,8 +39,8 @@ struct over {
 	char			name[2 * NAME_MAX_LEN + 2];
 };
 
-/* The tree is the backend's, with the operations and the part of the options
- * that are the filter's. */
+/* The backend makes the tree; the filter adds its operations, with its part of
+ * the options. */
 static int mount_over(const struct vfs_config *config, struct vfs_fs **out)
 {
 	const struct vfs_ops *ops = config->ops, *below = ops->below;
@@ -62,7 +62,7 @@ static int mount_over(const struct vfs_config *config, struct vfs_fs **out)
 	return err;
 }
 
-/* @ops as the table of a filter over a backend; NULL: it is another. */
+/* @ops as the table of a filter over a backend; NULL: another kind of table. */
 static struct over *over_of(const struct vfs_ops *ops)
 {
 	return ops->mount == mount_over ? container_of(ops, struct over, ops) :
@@ -153,7 +153,7 @@ static void replace_operations(struct vfs_ops *to, const struct vfs_ops *filter)
 	/* Data must not go around the filter. */
 	if (filter->read && !filter->read_pipe)
 		to->read_pipe = NULL;
-	/* The filter may give operations away that the backend does not. */
+	/* The filter can give operations away even if the backend does not. */
 	if (filter->cancel)
 		to->cancel = filter->cancel;
 }
@@ -206,12 +206,12 @@ int backends_add(struct backends *b, const struct vfs_ops *ops)
 	return err;
 }
 
-/* Only root and the process's user may be able to change @path. */
+/* Checks that only root and the process's user can change @path. */
 static int check_owner(const char *path, bool is_dir, char **err)
 {
 	struct stat st;
 
-	/* Links are not followed: the check is of what is loaded. */
+	/* Don't follow links: the check is of the file that is loaded. */
 	if ((is_dir ? stat(path, &st) : lstat(path, &st)) < 0)
 		return fail_with(err, "%s: %s", path, strerror(errno));
 	if (!is_dir && !S_ISREG(st.st_mode))
@@ -229,7 +229,7 @@ static int check_owner(const char *path, bool is_dir, char **err)
 
 #define OPERATION(name)	{ #name, offsetof(struct vfs_ops, name) }
 
-/* These may not be NULL. */
+/* These must not be NULL. */
 static const struct { const char *name; size_t offset; } operations[] = {
 	OPERATION(mount), OPERATION(unmount), OPERATION(root),
 	OPERATION(open_handle), OPERATION(handle), OPERATION(node_free),
@@ -264,7 +264,7 @@ static bool options_fit(const struct vfs_ops *ops)
 static int check_module(const struct vfs_ops *ops, const char *path,
 			const char *name, char **err)
 {
-	/* Nothing behind the version is known to be in its place. */
+	/* Fields after the version can be elsewhere in another version. */
 	if (ops->version != GANNET_VFS_VERSION)
 		return fail_with(err, "%s was built for version %u of "
 				   "gannet/vfs.h; this gannetd has version %u",

@@ -21,8 +21,8 @@ void posix_act_as_server(void);
 /* Memory, empty at first and gone at exit.  vfs/mem/. */
 extern const struct vfs_ops mem_vfs_ops;
 
-/* The backends of this tree and those that were loaded.  Where a function takes
- * a list it may be NULL: those of this tree. */
+/* The built-in backends and the loaded ones.  Where a function takes a list,
+ * NULL means the built-in ones. */
 struct backends;
 
 int  backends_create(struct backends **out);
@@ -30,13 +30,12 @@ void backends_destroy(struct backends *b);
 /*
  * Loads the module @name in @dir.  0; -ENOMEM; or -EINVAL and *@err (malloced,
  * NULL without memory) is the reason.  The file and @dir must belong to root or
- * to the user of this process, and only it may write to them: a module is
- * code of this process.  Not while another thread uses @b.
+ * to the user of this process, and only their owner may write to them: a module
+ * is code of this process.  Not while another thread uses @b.
  */
 int  backends_load(struct backends *b, const char *dir, const char *name,
 		   char **err);
-/* The same for a module of another kind: sets *@out to what it has as
- * @symbol. */
+/* The same for a module of another kind: sets *@out to its @symbol. */
 int  module_load(const char *dir, const char *name, const char *symbol,
 		 const void **out, char **err);
 /* Adds a backend or a filter, and its tables with the others.  0, or
@@ -54,7 +53,7 @@ void backends_names(const struct backends *b, char *buf, size_t size);
 
 /* Checks a name off the wire. 0, -ENAMETOOLONG, -EINVAL (empty, NUL, '/'). */
 int vfs_name_check(const char *s, uint32_t len);
-/* Checks the text of a symbolic link, likewise; '/' may be in it. */
+/* Checks the text of a symbolic link, likewise; it can contain '/'. */
 int vfs_target_check(const char *s, uint32_t len);
 
 /*
@@ -67,7 +66,7 @@ int backend_options(const struct vfs_ops *ops, const char *text, size_t len,
 /* A decimal number, and k, m or g behind it for a multiple of 1024 to the
  * first, second or third.  False: another text, or one past 64 bits. */
 bool backend_parse_size(const char *s, uint64_t *out);
-/* As short as backend_parse_size() takes it. */
+/* In the shortest form that backend_parse_size() reads. */
 const char *backend_size_text(char buf[24], uint64_t v);
 /* Where a filter's part begins in the block of its table over @below, which
  * begins with the part of @below. */

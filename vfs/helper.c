@@ -3,13 +3,13 @@
  * helper - requests to the processes with CAP_SYS_ADMIN, and their answers.
  *
  * A process does one task.  A quota waits for its file system, which can hang,
- * so some processes do that: a file system has one of them at a time, and the
- * others are for other file systems.  One request at a time goes to a process,
- * as a message with a descriptor.  So an answer that is late is that of the
- * last request; it is read and forgotten before the next one is sent, and until
+ * so several processes do that: a file system occupies one of them at a time,
+ * and the others serve other file systems.  One request at a time goes to a
+ * process, as a message with a descriptor.  So a late answer belongs to the
+ * last request; it is read and discarded before the next one is sent, and until
  * it comes its file system gets no other process.  A request's patience begins
- * when it is made: the others that come before it take from it, and who has
- * waited so long goes without an answer.
+ * when it is made and includes the wait for earlier requests; after that it
+ * fails without an answer.
  */
 #include "vfs/helper.h"
 #include "vfs/parcel.h"
@@ -28,15 +28,15 @@
 /* A process. */
 struct hand {
 	int		sock;		/* -1: it has died */
-	bool		is_taken;	/* by a request, which has the rest: */
+	bool		is_taken;	/* by a request, which owns the rest: */
 	bool		owes;		/* the last request has no answer yet */
 	uint64_t	place;		/* the file system of that */
 };
 
-/* Those of each task, which start before there is any tree. */
+/* The helpers of each task, which start before any tree exists. */
 static struct helper {
 	pthread_mutex_t	lock;
-	pthread_cond_t	idle;		/* one is not taken any more */
+	pthread_cond_t	idle;		/* one is no longer taken */
 	/* Under the lock: */
 	unsigned	n;		/* started */
 	int		patience_ms;
@@ -73,7 +73,7 @@ static int lose_helper(struct hand *h, enum helper_task task)
 	return -ESRCH;
 }
 
-/* True if something has come, or does until clock_ns() is @until. */
+/* True if a message has come, or comes before clock_ns() is @until. */
 static bool has_come(const struct hand *h, uint64_t until)
 {
 	struct pollfd p = { .fd = h->sock, .events = POLLIN };
@@ -87,8 +87,8 @@ static bool has_come(const struct hand *h, uint64_t until)
 	return n != 0;
 }
 
-/* Takes the answer that is owed, as helper_ask() does.  -ETIMEDOUT: it does not
- * come until clock_ns() is @until. */
+/* Takes the answer that is owed, as helper_ask() does.  -ETIMEDOUT: not before
+ * clock_ns() was @until. */
 static int take_answer(struct hand *h, struct helper_message *m, int *got,
 		       uint64_t until)
 {
@@ -153,7 +153,7 @@ static struct hand *find_hand(struct helper *all, uint64_t place, int *err)
 	return found;
 }
 
-/* Under the lock, which it lets go of meanwhile. */
+/* Under the lock, which it releases meanwhile. */
 static int wait_for_helper(struct helper *all, struct helper_message *m, int fd,
 			   int *got, uint64_t place)
 {

@@ -18,8 +18,8 @@ const struct helper_mount_attr helper_bare_attr = {
 	.set = RDONLY | NOSUID | NODEV | NOEXEC,
 };
 
-/* True if files there have handles.  The server can open them by these, covered
- * or not; a copy of another file system would show it more. */
+/* True if files there have handles.  With these the server can open any file,
+ * covered or not; of other file systems a copy would show it more. */
 static bool has_handles(int fd)
 {
 	struct file_handle none = { .handle_bytes = 0 };
@@ -49,7 +49,7 @@ static int copy_mount(int fd)
 }
 
 /* Does @task with @m and @fd; returns a descriptor to answer with, or -1.  The
- * helper believes nothing of what it is sent. */
+ * helper trusts no field of @m. */
 static int do_task(enum helper_task task, struct helper_message *m, int fd)
 {
 	int bare = -1;

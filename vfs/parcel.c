@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-/* A message with room for one descriptor beside it. */
+/* A message with room for one descriptor. */
 struct parcel {
 	struct iovec  iov;
 	struct msghdr head;

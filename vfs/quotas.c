@@ -27,8 +27,8 @@ static uint64_t from_blocks(uint64_t n)
 	return __builtin_mul_overflow(n, 1024u, &bytes) ? UINT64_MAX : bytes;
 }
 
-/* Kernels before 5.14 take a path of the device only.  udev makes the one that
- * is named by its numbers. */
+/* Kernels before 5.14 only take a path of the device.  udev makes one that is
+ * named by its numbers. */
 static long ask_by_device(int fd, int cmd, uint32_t id, struct dqblk *d)
 {
 	char path[64];
@@ -48,14 +48,14 @@ static long ask_by_device(int fd, int cmd, uint32_t id, struct dqblk *d)
 int quota_from_kernel(int fd, struct vfs_quota *q)
 {
 	static const int commands[] = QUOTA_COMMANDS;
-	/* The helper believes nothing of what it is sent. */
+	/* The helper trusts no field of @q. */
 	int cmd = commands[q->type == VFS_QUOTA_GROUP];
 	struct dqblk d = { 0 };
 	long err = syscall(SYS_quotactl_fd, fd, cmd, q->id, &d);
 
 	if (err < 0 && errno == ENOSYS)
 		err = ask_by_device(fd, cmd, q->id, &d);
-	/* On XFS, that the id never had anything there. */
+	/* On XFS: the id never owned a file there. */
 	if (err < 0 && errno != ENOENT)
 		return -errno;
 	q->bytes = (struct vfs_quota_use){

@@ -2,8 +2,8 @@
 /*
  * quotas - quotas of the kernel.
  *
- * The kernel tells a process its own quota, and with CAP_SYS_ADMIN those of
- * others: gannetd has the helper ask (vfs/helper.h), if there is one.
+ * The kernel shows a process its own quota, and the quotas of other users only
+ * with CAP_SYS_ADMIN: gannetd has the helper ask (vfs/helper.h), if one runs.
  */
 #pragma once
 
@@ -18,10 +18,10 @@
 
 /*
  * Fills in @q's results for the file system that @fd, O_PATH will do, is in.
- * Any thread; may block.  0; -EPERM: this server may not look; another -errno:
- * there is no quota, or the helper is gone or too busy.
+ * Any thread; can block.  0; -EPERM: this server is not allowed to look;
+ * another -errno: no quota, or the helper is gone or too busy.
  */
 int quota_ask(int fd, struct vfs_quota *q);
-/* The same, by this process.  Makes no system calls but fstat (or newfstatat,
+/* The same, by this process.  Its only system calls are fstat (or newfstatat,
  * or statx), quotactl_fd and quotactl. */
 int quota_from_kernel(int fd, struct vfs_quota *q);

@@ -14,7 +14,7 @@
 /* 1 and 2 are "." and "..". */
 #define FIRST_COOKIE	3
 
-/* Keyed, so that names can't be chosen to collide. */
+/* Keyed: a client can't choose names that collide. */
 static uint64_t name_hash(const struct mem_fs *fs, struct vfs_name name)
 {
 	uint64_t h;

@@ -6,8 +6,8 @@
 
 #define DAY_NS	(24ll * 3600 * 1000000000)
 
-/* As Linux's relatime: once after each change, and once a day.  Readers
- * may do it side by side. */
+/* As Linux's relatime: once after each change, and once a day.  Readers can do
+ * it concurrently. */
 static void touch_atime(struct mem_node *n)
 {
 	int64_t atime = atomic_load_explicit(&n->atime, memory_order_relaxed);
@@ -71,7 +71,7 @@ int mem_read(struct vfs_op *op)
 	if (ret < 0)
 		return (int)ret;
 	ret = check_file(n);
-	/* A client reads what it executes (RFC 1813 section 4.4). */
+	/* A client reads a file to execute it (RFC 1813 section 4.4). */
 	if (ret == 0 && mem_permit_io(op->cred, n, MEM_R) < 0)
 		ret = mem_permit(op->cred, n, MEM_X);
 	if (ret == 0) {
@@ -95,7 +95,7 @@ static size_t sum_iov(const struct iovec *iov, int niov)
 	return sum;
 }
 
-/* Returns the bytes written, or -ENOSPC if there was room for none. */
+/* Returns the bytes written, or -ENOSPC without room for the first byte. */
 static int64_t write_iov(struct mem_node *n, uint64_t off,
 			 const struct iovec *iov, int niov)
 {
@@ -138,7 +138,7 @@ int mem_write(struct vfs_op *op)
 	}
 	mem_wcc_after(n, op->wcc);
 	mem_unlock(n);
-	/* It is as stable as this file system ever gets. */
+	/* Memory is as stable as this file system ever gets. */
 	op->write.stable = VFS_FILE_SYNC;
 	return (int)ret;
 }

@@ -106,7 +106,7 @@ static int mem_statfs(struct vfs_op *op)
 	uint64_t bytes = atomic_load(&fs->bytes);
 
 	st->tbytes = fs->max_bytes;
-	/* A charge that is about to be taken back may be seen. */
+	/* The count can include a charge that is about to be taken back. */
 	st->fbytes = fs->max_bytes - MIN(bytes, fs->max_bytes);
 	st->abytes = st->fbytes;
 	st->tfiles = fs->max_nodes;

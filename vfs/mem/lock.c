@@ -4,12 +4,12 @@
 
 #include <sched.h>
 
-/* An unlock hands the lock to a thread that sleeps for it, and until that
- * thread runs every other caller comes to sleep too: where callers outnumber
- * processors, a lock held for a microsecond then costs each of them
- * milliseconds, and goes on doing so.  So a caller that may wait tries this
- * often before it sleeps.  It does sleep in the end, since only then are
- * readers held back for a writer. */
+/* An unlock hands the lock to a sleeping thread, and until that thread runs
+ * every other caller also goes to sleep.  If callers outnumber processors, a
+ * lock held for a microsecond then costs each of them milliseconds, and this
+ * does not end.  So a caller that can wait tries this often before it sleeps.
+ * It does sleep in the end, since readers are held back only for a sleeping
+ * writer. */
 #define TRIES 64
 
 typedef int (*lock_fn)(pthread_rwlock_t *);

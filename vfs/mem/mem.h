@@ -8,10 +8,10 @@
  * change while a reference is held.  A node that has links holds one
  * reference to itself, the tree's; the last unlink drops it.
  *
- * Locks, outermost first: fs->rename, directories (ancestors first, else
- * by address), other nodes (by address), fs->slots_lock.  Nothing blocks
- * under a node's lock but the copying of data; with op->nonblock the
- * operations try the lock and say -EAGAIN, or always do (link, rename).
+ * Locks, outermost first: fs->rename, directories (ancestors first, else by
+ * address), other nodes (by address), fs->slots_lock.  Only copying data takes
+ * time under a node's lock; with op->nonblock the operations try the lock and
+ * return -EAGAIN on failure; link and rename always return it.
  */
 #pragma once
 
@@ -85,7 +85,7 @@ struct mem_node {
 	uint32_t	   gid;
 	uint32_t	   rdev_major;
 	uint32_t	   rdev_minor;
-	bool		   exclusive;	/* verf is what it was created with */
+	bool		   exclusive;	/* verf is its creation's verifier */
 	uint64_t	   verf;
 	uint64_t	   size;
 	int64_t		   mtime;
@@ -160,7 +160,7 @@ static inline int mem_charge(struct mem_fs *fs, uint64_t bytes)
 int  mem_node_alloc(struct mem_fs *fs, enum vfs_type type,
 		    struct mem_node **out);
 void mem_node_free(struct vfs_node *n);
-/* At the end: all nodes, with what they have. */
+/* At the end: all nodes, with their data and entries. */
 void mem_nodes_free(struct mem_fs *fs);
 void mem_handle(struct vfs_node *n, struct vfs_handle *h);
 vfs_op_fn mem_open_handle;
@@ -171,7 +171,7 @@ void mem_wrlock(struct mem_node *n);
 int  mem_wrlock_op(const struct vfs_op *op, struct mem_node *n);
 int  mem_rdlock(const struct vfs_op *op, struct mem_node *n);
 void mem_unlock(struct mem_node *n);
-/* Two nodes, that may be the same, by address. */
+/* Two nodes, perhaps the same, by address. */
 void mem_wrlock2(struct mem_node *a, struct mem_node *b);
 void mem_unlock2(struct mem_node *a, struct mem_node *b);
 
@@ -185,7 +185,7 @@ static inline bool mem_is_long(const struct mem_node *n)
 /* Copies out @len bytes from @off; holes are zeros. */
 void mem_data_read(const struct mem_data *d, uint64_t off, uint8_t *to,
 		   size_t len);
-/* Returns bytes copied in, fewer than @len (0 also) when there is no room. */
+/* Returns bytes copied in, fewer than @len (perhaps 0) when memory is short. */
 size_t mem_data_write(struct mem_fs *fs, struct mem_data *d, uint64_t off,
 		      const uint8_t *from, size_t len);
 /* Everything from @size on is a hole. */
@@ -242,8 +242,8 @@ vfs_op_fn mem_readlink, mem_read, mem_write, mem_commit;
 
 /* name.c */
 vfs_op_fn mem_lookup, mem_create, mem_make, mem_remove, mem_link;
-/* Takes a link off @n, whose lock is held; true when it was the last:
- * put the tree's reference once no lock is held. */
+/* Removes a link of @n, whose lock is held.  True if it was the last: put the
+ * tree's reference once no lock is held. */
 bool mem_drop_link(struct mem_node *n);
 
 /* rename.c */

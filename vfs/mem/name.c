@@ -87,7 +87,7 @@ bool mem_drop_link(struct mem_node *n)
 
 /*
  * Links @n, which no other thread can find yet, into @dir.  Frees it on
- * failure.  On success the caller has a reference beside the tree's.
+ * failure.  On success the caller has a reference in addition to the tree's.
  */
 static int add_new(struct mem_node *dir, struct vfs_name name,
 		   struct mem_node *n)
@@ -130,7 +130,7 @@ static int create_existing(const struct vfs_op *op, struct mem_node *n)
 		mem_unlock(n);
 		return err;
 	}
-	/* As open(O_CREAT) does: the file is as it is, but for its size. */
+	/* As open(O_CREAT) does: only the size of an existing file changes. */
 	set.set &= VFS_SET_SIZE;
 	set.guarded = false;
 	return set.set ? mem_setattr(&resize) : 0;
@@ -164,7 +164,7 @@ static int create_new(const struct vfs_op *op, struct mem_node *dir,
 
 int mem_create(struct vfs_op *op)
 {
-	/* Once the file is made there is no way back to -EAGAIN. */
+	/* Once the file is made, -EAGAIN is no longer possible. */
 	const struct vfs_op wait = { .cred = op->cred };
 	struct mem_node *dir = mem_node(op->node), *n;
 	int err = mem_wrlock_op(op, dir);

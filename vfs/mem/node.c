@@ -172,7 +172,7 @@ void mem_nodes_free(struct mem_fs *fs)
 	for (uint32_t slot = 0; slot < fs->nslots; slot++) {
 		struct mem_node *n = slot_node(fs, slot);
 
-		/* The tree's own reference is all that there can be. */
+		/* Only the tree's reference can be left. */
 		if (atomic_load(&n->base.refs) != 0)
 			contents_free(fs, n);
 		pthread_rwlock_destroy(&n->lock);

@@ -11,8 +11,8 @@ struct listing {
 };
 
 /*
- * Attributes of @n, when they can be had: a child is locked after its
- * directory, but ".." only if that does not wait, because it comes before.
+ * Attributes of @n, if available: a child is locked after its directory, but
+ * ".." comes before it, so its lock is only tried.
  */
 static void fill_attr(const struct listing *l, struct mem_node *n,
 		      bool may_wait, struct vfs_dirent *d)
@@ -82,8 +82,8 @@ int mem_readdir(struct vfs_op *op)
 		err = -ESTALE;
 	else
 		err = mem_permit(op->cred, dir, MEM_R);
-	/* Cookies stay good as long as the directory does, so there is
-	 * nothing to verify but that it once gave them out. */
+	/* Cookies stay valid as long as the directory exists, so only check
+	 * that it once gave them out. */
 	op->readdir.verf = 0;
 	if (err == 0 && op->readdir.cookie > DOTDOT_COOKIE &&
 	    op->readdir.cookie >= dir->dir.next_cookie)

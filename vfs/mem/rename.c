@@ -63,7 +63,7 @@ static void unlock_dirs(struct mem_node *from, struct mem_node *to)
 		mutex_unlock(&mem_fs(from)->rename);
 }
 
-/* Finds the nodes of the rename. 1: there is nothing to do. */
+/* Finds the nodes of the rename.  1: nothing is to be done. */
 static int find_moved(struct move *m)
 {
 	struct mem_fs *fs = mem_fs(m->from);
@@ -89,7 +89,7 @@ static int find_moved(struct move *m)
 	return m->victim == m->node;
 }
 
-/* Makes the checks that need no lock on the two nodes; they may be locked
+/* Makes the checks that need no lock on the two nodes, which can be locked
  * afterwards.  A directory's entry is not its ancestor, and fs->rename keeps
  * all ancestors as they are. */
 static int check_shape(const struct move *m)

@@ -3,9 +3,8 @@
  * acl - access control lists, as the kernel shows them: extended attributes.
  *
  * The kernel checks who may change a list, keeps the mode in step with it, and
- * gives new files the default ACL of their directory.  It changes the ctime
- * with each, so that no answer about access that was kept fits any more
- * (perm.c).
+ * gives new files the default ACL of their directory.  Each change of a list
+ * changes the ctime, which invalidates cached answers about access (perm.c).
  */
 #include "vfs/posix/change.h"
 #include "vfs/posix/node.h"
@@ -16,7 +15,7 @@
 
 #include "vfs/acl_xattr.h"
 
-/* True if there is no list, or can be none: on this file, or at all. */
+/* True if the file has no list, or can't have one, or no file can. */
 static bool is_none(int err)
 {
 	return err == ENODATA || err == EOPNOTSUPP;
@@ -41,7 +40,7 @@ int posix_getacl(struct vfs_op *op)
 	struct posix_fd_path p = posix_fd_path(n->fd);
 	int err;
 
-	/* A list may have to be read from the disk. */
+	/* The list might have to be read from the disk. */
 	if (!posix_may_block(op, posix_fs_of(n)))
 		return -EAGAIN;
 	err = posix_begin(posix_fs_of(n), op);
@@ -75,7 +74,7 @@ static int set_one(const struct posix_node *node, enum vfs_acl_kind kind,
 	}
 	if (removexattr(p.s, acl_xattr_names[kind]) == 0 || errno == ENODATA)
 		return 0;
-	/* Only a directory has one: there is nothing to remove. */
+	/* Only a directory has a default ACL: nothing is to be removed. */
 	if (kind == VFS_ACL_DEFAULT && node->type != VFS_DIR &&
 	    errno == EACCES)
 		return 0;

@@ -79,8 +79,8 @@ int posix_stat_name(struct posix_node *dir, const char *name,
 	int flags = AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT;
 	struct statx sx;
 
-	/* The call goes into what is mounted at @name, and that may hang: FUSE
-	 * and network file systems then say what they know, without asking. */
+	/* The call enters a file system mounted at @name, which can hang.  With
+	 * this flag, FUSE and network file systems answer from their cache. */
 	if (!posix_fs_of(dir)->remote)
 		flags |= AT_STATX_DONT_SYNC;
 	if (statx(dir->fd, name, flags,

@@ -4,8 +4,8 @@
 
 #include "vfs/posix/posix.h"
 
-/* Learns from the flags of the mount what reads do to times, and that it may
- * be written. */
+/* Learns from the flags of the mount how reads change times, and whether it is
+ * writable. */
 void posix_flags_learn(struct posix_fs *fs);
 /*
  * True if a read would change the file's time of last access.  Such a change
@@ -13,14 +13,14 @@ void posix_flags_learn(struct posix_fs *fs);
  */
 bool posix_atime_due(struct posix_node *n);
 int  posix_fstat(int fd, struct stat *st);
-/* Of what @name in @dir is itself; -EXDEV: the root of another mount, which is
- * asked nothing.  *@born, unless @born is NULL: when the file was made, or
- * later. */
+/* The stat of @name in @dir, not following a link; -EXDEV: the root of another
+ * mount, which is not asked.  *@born, unless @born is NULL: when the file was
+ * made, or later. */
 int  posix_stat_name(struct posix_node *dir, const char *name,
 		     struct stat *st, struct timespec *born);
 /* Of the node's file; -ESTALE when its last name is gone. */
 int  posix_stat(struct posix_node *n, struct stat *st);
-/* The same; *@fixed: it may not be opened to write (chattr +a, +i). */
+/* The same; *@fixed: it can't be opened to write (chattr +a, +i). */
 int  posix_stat_flags(struct posix_node *n, struct stat *st, bool *fixed);
 enum vfs_type posix_type(mode_t mode);
 void posix_attr(const struct posix_fs *fs, const struct stat *st,
@@ -36,7 +36,7 @@ bool posix_is_later(const struct timespec *a, const struct timespec *b);
 
 /*
  * True if every later change of the file will show in its ctime.  False if that
- * is so recent that the next change may get the same time.
+ * is so recent that the next change can get the same time.
  */
 bool posix_settled(const struct stat *st);
 
@@ -53,8 +53,9 @@ vfs_op_fn posix_getattr;
 int  posix_granted(const struct vfs_op *op, struct posix_node *n,
 		   const struct stat *st, unsigned want);
 /*
- * Notes that the kernel let the caller do @what just now, as itself.  @st is
- * from before, posix_settled() then, and no other ctime since.
+ * Notes that the kernel just allowed @what to the caller, with the caller's
+ * credentials.  @st was read before and was posix_settled(); the ctime has not
+ * changed since.
  */
 void posix_was_granted(const struct vfs_op *op, struct posix_node *n,
 		       const struct stat *st, unsigned what);

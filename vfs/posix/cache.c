@@ -2,10 +2,10 @@
 /*
  * cache - the nodes in use, by handle.
  *
- * Look-ups run under RCU and take a reference if there still is one to
- * take; the cache gives up its own only after a node left the table.  A
- * node that was forgotten while someone uses it lives on beside the one
- * that a later look-up makes: both name the same file.
+ * Look-ups run under RCU and take a reference unless the count is already zero;
+ * the cache drops its reference only after the node left the table.  If a node
+ * is forgotten while in use, a later look-up can make a second node of the same
+ * file.
  *
  * Here nodes are only closed to make room for others; sweep.c closes
  * unused ones.
@@ -147,8 +147,8 @@ void posix_cache_forget(struct posix_cache *c, struct posix_node *n)
 		vfs_node_put(&n->node);
 }
 
-/* True if only the cache refers to it.  (Another thread may just be about to,
- * which is harmless.) */
+/* True if only the cache refers to it.  (Another thread might just be taking a
+ * reference, which is harmless.) */
 static bool unused(const struct posix_node *n)
 {
 	return atomic_load(&n->node.refs) == 1;
@@ -222,7 +222,7 @@ long posix_cache_pass(struct posix_cache *c, long max, struct posix_pass *p)
 		struct posix_node *n = look_at_next(c);
 		bool is_dirty = n->dirty;
 		uint32_t old = stay(n, is_dirty, p->age, p->dirty_age);
-		/* It may have been used since @tick was read. */
+		/* It might have been used since @tick was read. */
 		int32_t idle = MAX((int32_t)(tick - n->used), 0);
 
 		if (!unused(n) || (uint32_t)idle < old)
@@ -243,8 +243,8 @@ long posix_cache_pass(struct posix_cache *c, long max, struct posix_pass *p)
 	return seen;
 }
 
-/* Dirty files are left to the sweeper, since closing them means to wait for
- * storage and the caller may not. */
+/* Closing dirty files waits for storage, which the caller must not do.  So
+ * leave them to the sweeper. */
 static void press(struct posix_cache *c)
 {
 	mutex_lock(&c->lock);
@@ -258,7 +258,7 @@ static long nfds_of(struct posix_cache *c)
 	return atomic_load_explicit(&c->nfds, memory_order_relaxed);
 }
 
-/* True if the export has all that it may have. */
+/* True if the export has used its share of descriptors. */
 static bool at_limit(struct posix_cache *c)
 {
 	return !fds_may(FDS_FILES, nfds_of(c));
@@ -286,7 +286,7 @@ static void evict_idle(struct posix_cache *c)
 		press(c);
 }
 
-/* The files that the sweep closes may need a disk that hangs, so the wait is
+/* The sweep can hang on the disk of a file that it closes, so the wait is
  * bounded, and no thread waits after one did in vain. */
 static void wait_for_sweep(struct posix_cache *c)
 {

@@ -17,39 +17,39 @@ struct posix_node *posix_cache_enter(struct posix_cache *c,
 /* The file is gone or has changed its properties: no later look-up finds @n. */
 void posix_cache_forget(struct posix_cache *c, struct posix_node *n);
 /*
- * Before opening one more, as anyone: closes what is unused when there are too
- * many.  0, or -ETIMEDOUT when the export has all the descriptors that it may
- * have.  Then a worker waits a second at most for others to be closed, but not
- * while the export's disk has closed none since another worker waited.
+ * Call before opening a file, with any credentials.  Closes unused files if too
+ * many are open.  0, or -ETIMEDOUT if the export has used its share of
+ * descriptors.  In that case a worker first waits up to a second for others to
+ * be closed, unless no file was closed since another worker waited.
  */
 int  posix_cache_room(struct posix_cache *c);
-/* Has the sweep free a node, for a thread that must not wait, or must not
+/* Makes the sweep free a node, for a thread that must not wait, or must not
  * become the server to sync it. */
 void posix_cache_bury(struct posix_cache *c, struct posix_node *n);
-/* This thread closes files of others, in the midst of an operation that it does
- * as a caller. */
+/* This thread closes unrelated files, in the midst of an operation with a
+ * caller's credentials. */
 extern _Thread_local bool posix_makes_room;
 /* This thread sweeps: nothing else makes room for it. */
 extern _Thread_local bool posix_sweeps;
 bool posix_cache_full(struct posix_cache *c);
-/* An open failed for want of descriptors: true when some were closed. */
+/* An open failed for lack of descriptors: true if some were closed. */
 bool posix_cache_squeeze(struct posix_cache *c);
 #define POSIX_PASS	64
 /* A look at some nodes. */
 struct posix_pass {
-	/* They go that nobody used for so many ticks; dirty ones for so many,
-	 * UINT32_MAX: never. */
+	/* Close files unused for so many ticks, and dirty ones unused for so
+	 * many (UINT32_MAX: none). */
 	uint32_t age, dirty_age;
 	bool	 idle;			/* not to make room for others */
 	long	 closed;		/* so far */
-	/* Those whose time has come, but for a sync; counted. */
+	/* Dirty files to sync and then close; counted. */
 	struct posix_node *dirty[POSIX_PASS];
 	long	 ndirty;
 };
 /* Looks at up to @max nodes, from the oldest, and closes those not used for
  * long, except dirty ones.  Returns how many it looked at. */
 long posix_cache_pass(struct posix_cache *c, long max, struct posix_pass *p);
-/* Closes a dirty one, which is synced now, if nobody used it meanwhile.  Puts
+/* Closes a dirty file that was just synced, unless it was used meanwhile.  Puts
  * the caller's reference. */
 bool posix_cache_drop(struct posix_cache *c, struct posix_node *n,
 		      struct posix_pass *p);
@@ -64,8 +64,8 @@ int  posix_cache_init(struct posix_cache *c, const struct posix_options *o);
 void posix_cache_fini(struct posix_cache *c);
 
 /*
- * dentry.c: names that were looked up.  @dir_st is the directory's from
- * before the look-up; posix_settled() then, and no other ctime since.
+ * dentry.c: names that were looked up.  @dir_st is the directory's stat, read
+ * before the look-up, and was posix_settled(); the ctime has not changed since.
  */
 int  posix_dentries_create(struct posix_dentries **out);
 void posix_dentries_destroy(struct posix_dentries *d);

@@ -3,8 +3,8 @@
  * change - changes of one file, through all its exports and nodes.
  *
  * Two exports of one directory have two nodes for a file, and a node that was
- * forgotten lives on beside a new one.  So changes of a file find each other by
- * device and inode number, in one table of the process.
+ * forgotten while in use coexists with a new one.  So changes of a file find
+ * each other by device and inode number, in one table of the process.
  *
  * Counts tell a change whether it was alone.  Files that share a count only
  * lose their "before" attributes now and then.
@@ -14,7 +14,7 @@
 
 #define COUNTS_BITS	12
 
-/* Changes of files by several processors don't pull at one line. */
+/* Aligned: several processors' changes must not share a cache line. */
 static struct posix_counts {
 	atomic_uint begun;
 	atomic_uint ended;

@@ -14,8 +14,8 @@ struct posix_change {
 	struct vfs_wcc	*wcc;		/* or NULL */
 	struct posix_counts *counts;
 	struct stat	 before;
-	/* A regular file that may not be written, by whatever descriptor is
-	 * open already: the kernel checks that only when it opens one. */
+	/* A regular file that must not be written even by open descriptors: the
+	 * kernel checks that only when it opens one. */
 	bool		 fixed;
 	struct posix_mark mark;
 	unsigned	 seq;

@@ -4,22 +4,22 @@
  *
  * No path leads to the directory below a mount, but its handle does: it is a
  * node like any other.  The handle is found in a copy of the mount around,
- * which nothing is mounted on.  The helper makes it, and it is gone again at
- * once: nothing is done there, so the flags of the tree's own mount hold.
+ * which nothing is mounted on.  The helper makes this copy for a moment.  No
+ * operation runs in it, so the flags of the tree's own mount hold.
  *
  * Pseudo file systems (procfs and its kin) are never entered: even with
  * crossmnt their mount points show the directory below.
  *
  * Without a helper or handles, a mount point that is not entered is shown as an
- * empty directory that nobody may change; and so it is where file systems below
- * are entered, since a client must not take the directory below for one of
- * those.  It is a node with separate operations.  Its handle has the id of
- * the mount and a fileid:
+ * empty, read-only directory.  Where file systems below are entered, every
+ * mount point is shown so, since a client must not mistake the directory below
+ * for one of them.  It is a node with separate operations.  Its handle has the
+ * id of the mount and a fileid:
  *
  *	'm' mount[8] fileid[8]
  *
- * It is stale as soon as that mount is gone, so that clients look up the name
- * again.  Every operation needs a worker: the list of mounts may be long.
+ * It is stale as soon as that mount is gone, which makes clients look up the
+ * name again.  Every operation needs a worker: the list of mounts can be long.
  */
 #include "vfs/posix/attr.h"
 #include "vfs/posix/cache.h"
@@ -75,8 +75,8 @@ static int make_covered(struct posix_fs *fs, uint64_t mount, uint64_t fileid,
 	return 0;
 }
 
-/* Owner and times are those of the export's root: those of the directory below
- * can't be seen. */
+/* The directory below can't be seen, so its owner and times come from the
+ * export's root. */
 static int covered_attr(struct posix_fs *fs, const struct covered *c,
 			struct vfs_attr *attr)
 {
@@ -190,7 +190,7 @@ static int handle_below(struct posix_node *dir, const char *name,
 	return err;
 }
 
-/* The node of what is below the mount, if the server can get there. */
+/* The node of the directory below the mount, if the server can reach it. */
 static int find_below(const struct vfs_op *op, const char *name,
 		      const struct stat *dir_st, struct vfs_node **out)
 {
@@ -214,7 +214,7 @@ static int find_below(const struct vfs_op *op, const char *name,
 	if (err < 0)
 		return err;
 	*out = &n->node;
-	/* A kept name hides what is mounted on a file. */
+	/* A cached name would hide a mount on a file. */
 	if (keep && n->type == VFS_DIR &&
 	    posix_stat(dir, &now) == 0 &&
 	    posix_same_time(&now.st_ctim, &dir_st->st_ctim))
@@ -261,7 +261,8 @@ int posix_covered_lookup(struct vfs_op *op, const char *name,
 	/* A subvolume covers nothing. */
 	err = child && (child->below || hidden) && !is_part(dir, &sx) ?
 	      find_below(op, name, dir_st, &n) : -EOPNOTSUPP;
-	/* Another directory must not be there for a moment. */
+	/* Not after a passing error: it would be another directory for a
+	 * moment. */
 	if (err < 0 && !posix_covered_passes(err))
 		err = make_empty(dir, name, &sx, &n);
 	if (err < 0)

@@ -7,15 +7,15 @@
 /* The operations of nodes in fs->covered, the empty directories. */
 extern const struct vfs_ops posix_covered_ops;
 
-/* LOOKUP's results when @name in op->node is a mount point, in place of what is
- * mounted there; @dir_st is from before.  May block.  -EACCES: that is no
+/* LOOKUP's results for the directory below the mount point @name in op->node;
+ * @dir_st was read before the look-up.  Can block.  -EACCES: not a
  * directory. */
 int  posix_covered_lookup(struct vfs_op *op, const char *name,
 			  const struct stat *dir_st);
-/* Opens @dir where nothing is mounted on the tree, so that no mount covers its
+/* Opens @dir in a copy of the tree without mounts, where nothing covers its
  * "..": an O_PATH descriptor, or -errno. */
 int  posix_covered_bare(struct posix_fs *fs, struct posix_node *dir);
-/* True if @err of these may be none a moment later. */
+/* True if a retry of the call that failed with @err can succeed. */
 bool posix_covered_passes(int err);
 /* Opens the directory @fd, of there, in the tree.  Takes @fd. */
 int  posix_covered_back(struct posix_fs *fs, int fd);

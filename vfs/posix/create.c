@@ -33,7 +33,7 @@ struct making {
 	int		 tries;
 };
 
-/* -EAGAIN: it is over, and not to be ended. */
+/* -EAGAIN: it is over already; don't call making_end(). */
 static int making_begin(struct making *m, struct vfs_op *op)
 {
 	int err, begun;
@@ -70,8 +70,8 @@ static int making_begin(struct making *m, struct vfs_op *op)
 }
 
 /*
- * True if @*err is a reason to try again: another process may have removed the
- * file in the way, or the one just made.
+ * True if @*err is a reason to try again: another process might have removed
+ * the file in the way, or the new one.
  */
 static bool again(struct making *m, int *err)
 {
@@ -88,9 +88,9 @@ static bool again(struct making *m, int *err)
 }
 
 /*
- * Syncs a name that was made, also if @err came after that: later calls take a
- * name that they find for synced.  A found name may not be synced yet: its
- * maker may be another call that has not synced the directory.
+ * Syncs a name that was made, even if @err came after that: later calls assume
+ * that a name that they find is synced.  An existing name might not be synced
+ * yet: another call can have made it and not synced the directory.
  */
 static int sync_made(struct making *m, int err)
 {
@@ -115,8 +115,8 @@ static int sync_made(struct making *m, int err)
 
 /*
  * Maps @err, which came after the name was made: the client would not know its
- * own name if it sent the call again.  Want of a descriptor or of memory to
- * open it is no error, unless more of @set is to be set than its making did.
+ * own name if it sent the call again.  Lack of a descriptor or of memory to
+ * open it is no error, unless parts of @set remain to be set.
  */
 static int after_made(const struct making *m, const struct vfs_setattr *set,
 		      int err)
@@ -265,7 +265,8 @@ static int create_exclusive(struct making *m, uint64_t verf)
 	    (!posix_verf_known(m->fs, &m->node->handle, verf) &&
 	     !posix_verf_is(&m->st, verf)))
 		return -EEXIST;
-	m->touched = true;		/* the first may not have come so far */
+	m->touched = true;		/* the first run might not have got this
+					 * far */
 	return 0;
 }
 

@@ -8,11 +8,12 @@
  * (capabilities(7)), coming back returns them; a server that is root in another
  * way than by its uid could not do that, and acts as itself for all callers.
  *
- * A thread that has changed its credentials once can't use RDMA devices any
- * more: the kernel compares the object that they are with that of whoever
- * opened the device, and a change back makes another object.  So threads whose
- * operations must not block (pollers) change theirs only if they were started
- * with thread_changes_cred; else operations as the caller go to a worker.
+ * A thread that has changed its credentials once can no longer use RDMA
+ * devices: the kernel compares the credentials object with that of the thread
+ * that opened the device, and a change back makes another object.  So threads
+ * whose operations must not block (pollers) change theirs only if they were
+ * started with thread_changes_cred; else operations as the caller go to a
+ * worker.
  */
 #include "vfs/posix/cred.h"
 
@@ -53,7 +54,7 @@ static bool has_cap(const struct __user_cap_data_struct data[2], int cap)
 	return data[cap / 32].effective & 1U << cap % 32;
 }
 
-/* Sets the groups that there are. */
+/* Sets the current groups again. */
 static bool setgroups_works(void)
 {
 	int n = getgroups(0, NULL);
@@ -77,7 +78,7 @@ static void probe(void *arg)
 	*works = geteuid() == 0 && bits >= 0 &&
 		!(bits & SECBIT_NO_SETUID_FIXUP) && get_caps(caps) == 0 &&
 		has_cap(caps, CAP_SETUID) && has_cap(caps, CAP_SETGID) &&
-		/* A user namespace may forbid it all the same. */
+		/* A user namespace can still forbid it. */
 		setgroups_works();
 }
 
@@ -93,7 +94,8 @@ bool posix_cred_probe(void)
 	return works;
 }
 
-/* setfsuid() has no failure: asking for an id that can't be tells what is. */
+/* setfsuid() reports no errors, but returns the current id: pass an invalid one
+ * to read it. */
 static bool set_ids(uint32_t uid, uint32_t gid)
 {
 	setfsgid(gid);
@@ -133,10 +135,9 @@ void posix_cred_server(const struct posix_fs *fs)
 	if (self.server || (fs && (!fs->privileged || fs->as_caller)))
 		return;
 	/*
-	 * A thread that is not known yet has what its maker had.  Where that
-	 * is user 0 this changes nothing, not even the object that the
-	 * credentials are.  The groups don't matter to who has
-	 * CAP_DAC_OVERRIDE.
+	 * An unknown thread still has the credentials of its creator.  Where
+	 * that is user 0 this changes nothing, not even the kernel's
+	 * credentials object.  With CAP_DAC_OVERRIDE the groups don't matter.
 	 */
 	setfsuid(0);
 	self.server = true;

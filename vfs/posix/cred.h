@@ -33,9 +33,10 @@ int  posix_cred_set(const struct posix_fs *fs, const struct vfs_op *op);
 /* Become the server again, to open what serves all callers.  Changes nothing
  * with fs->as_caller; @fs NULL: in any case. */
 void posix_cred_server(const struct posix_fs *fs);
-/* Has a thread that acts as a caller act as the server, until it is taken back
- * with what this returns.  Not on a thread whose credentials must stay. */
+/* Makes a thread that acts as a caller act as the server, until
+ * posix_cred_take_back() with the returned value.  Not on a thread whose
+ * credentials must stay. */
 uint32_t posix_cred_lend_server(void);
 void posix_cred_take_back(uint32_t uid);
-/* The caller that the thread is; the server is like none. */
+/* The caller that the thread acts as; the server equals no caller. */
 struct posix_who posix_cred_now(void);

@@ -3,14 +3,13 @@
  * dentry - a cache of look-ups, each valid for one ctime of its directory.
  *
  * An entry says that a name in a directory is a certain file while the
- * directory's ctime is a certain time.  It is made only when that time was
- * well past before the name was looked up, so that every later change of
- * the directory, by whomever, gives it another ctime.  It names the file by
- * handle and holds no reference.
+ * directory's ctime is a certain time.  It is made only if that time was well
+ * past before the look-up: then every later change of the directory, by any
+ * process, gives it another ctime.  It names the file by handle and holds no
+ * reference.
  *
- * A name has two slots.  The entry that was made last of those that want one
- * stands first, so that a directory of nearly as many names as there are
- * slots finds almost all of them.
+ * A name has two slots.  The newest entry takes the first one, so a directory
+ * with nearly as many names as the table has slots finds almost all of them.
  */
 #include "vfs/posix/attr.h"
 #include "vfs/posix/cache.h"

@@ -10,8 +10,8 @@
 /* A thread that waits for a turn, on its stack. */
 struct posix_waiter {
 	struct posix_waiter *next;
-	uint64_t	 mine;		/* the turn that will do */
-	bool		 runs;		/* that turn is this thread's to run */
+	uint64_t	 mine;		/* the first turn that suffices */
+	bool		 runs;		/* this thread runs that turn */
 	sem_t		 woken;
 };
 
@@ -93,8 +93,8 @@ bool posix_disk_doubtful(struct posix_disk *d)
 }
 
 /*
- * With the lock, which it gives up: waits for turn @mine, or for the one before
- * it to end.  True: turn @mine is this thread's to run.
+ * With the lock, which it releases: waits for turn @mine, or for the one before
+ * it to end.  True: this thread runs turn @mine.
  */
 static bool wait_turn(struct posix_disk *d, struct posix_turns *t,
 		      uint64_t mine)
@@ -126,9 +126,9 @@ static struct posix_waiter *turns_pop(struct posix_turns *t)
 }
 
 /*
- * Ends turn @mine.  Those that it did for go on, each woken once, by the
- * semaphore of its own; and the first of the others has the next turn, so
- * that no thread wakes only to wait again.
+ * Ends turn @mine.  The threads that it served go on, each woken once, by its
+ * own semaphore; the first of the remaining threads runs the next turn.  So no
+ * thread wakes only to wait again.
  */
 static void end_turn(struct posix_disk *d, struct posix_turns *t,
 		     uint64_t mine, int err)
@@ -161,7 +161,7 @@ static void end_turn(struct posix_disk *d, struct posix_turns *t,
 	}
 }
 
-/* With the lock, which it gives up. */
+/* With the lock, which it releases. */
 static void run_turn(struct posix_disk *d, struct posix_turns *t,
 		     uint64_t mine, int (*run)(void *arg), void *arg)
 {
@@ -185,7 +185,7 @@ int posix_disk_turn(struct posix_disk *d, struct posix_turns *t,
 		mutex_lock(&d->lock);
 		run_turn(d, t, mine, run, arg);
 	}
-	/* An earlier turn may have got the error of this change's data, or a
+	/* An earlier turn might have got the error of this change's data, or a
 	 * later one failed before this thread woke. */
 	failed = atomic_load(&t->failed);
 	if (since == POSIX_NOW ? failed < mine : failed == since)
@@ -219,8 +219,8 @@ bool posix_names_settled(struct posix_node *dir)
 
 	if (atomic_load(names_of(dir)) > 0 || posix_disk_doubtful(d))
 		return false;
-	/* Before this node was there, another server, or this one before it
-	 * was killed, may have made the name and not synced it. */
+	/* Before this node existed, another server, or this one before it was
+	 * killed, might have made the name and not synced it. */
 	mutex_lock(&d->lock);
 	synced = dir->turns.done > atomic_load(&dir->turns.failed);
 	mutex_unlock(&d->lock);

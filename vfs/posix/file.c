@@ -158,8 +158,8 @@ static int read_checked(struct vfs_op *op, struct posix_node *n, int fd)
 		if (more < 0)
 			return (int)more;
 		got += more;
-		/* Checked with the attributes of after, before anyone sees the
-		 * data. */
+		/* Check access against the attributes read last, before the
+		 * data leaves. */
 		err = check_read(op, n, &st);
 		if (err < 0)
 			return err;
@@ -300,7 +300,7 @@ static bool may_write(const struct vfs_op *op, const struct posix_fs *fs)
 				     memory_order_relaxed);
 }
 
-/* By @fd, which the caller may write through. */
+/* By @fd, through which the caller is allowed to write. */
 static int64_t write_by(struct vfs_op *op, struct posix_node *n, int fd,
 			struct cursor *c)
 {
@@ -321,8 +321,8 @@ static int64_t write_by(struct vfs_op *op, struct posix_node *n, int fd,
 	 * and must not take it from data that it does not cover. */
 	if (!fs->ram)
 		atomic_store(&n->dirty, true);
-	/* Also after some of it: that is lost, perhaps, or older data, and no
-	 * sync from now on is told. */
+	/* Also after a partial write: this data, or older data, might be lost,
+	 * and no later sync would report it. */
 	if (unlikely(c->err))
 		err = posix_write_failed(n, fd, c->err);
 	if (err < 0)
@@ -387,8 +387,9 @@ int posix_write(struct vfs_op *op)
 	return (int)done;
 }
 
-/* Where only an open tells, a caller may commit what it may write.  The owner
- * may in any case: it has written by a descriptor that is closed by now. */
+/* Where only an open shows the rights, a caller may commit a file that it may
+ * write.  The owner always may: it can have written by a descriptor that is
+ * closed by now. */
 static int may_commit(const struct vfs_op *op, struct posix_node *n,
 		      const struct stat *st)
 {

@@ -31,7 +31,7 @@
 /* The largest file of ext4 with blocks of 4 KiB. */
 #define EXT4_MAX_SIZE	0xffffffff000ull
 
-/* Changes at every start, and is no one else's number. */
+/* Changes at every start, and is unique. */
 static uint64_t new_verf(void)
 {
 	struct timespec now;
@@ -63,9 +63,10 @@ static bool has_openat2(int fd)
 	return fd >= 0;
 }
 
-/* A profile of a container that is older than the system call has it say EPERM,
- * as if no one might do anything.  Asks no file system, whose answer EPERM may
- * be (FUSE), or which may hang: the call itself says EBADF. */
+/* A container's seccomp profile that is older than this system call makes it
+ * fail with EPERM, as if every access were denied.  Don't ask a file system,
+ * which can hang or itself answer EPERM (FUSE): without a filter this call
+ * gives EBADF. */
 static int learn_access(struct posix_fs *fs, const struct vfs_config *config)
 {
 	fs->no_faccessat2 = syscall(SYS_faccessat2, -1, "", F_OK,
@@ -186,10 +187,10 @@ static int fs_learn_mount(struct posix_fs *fs, int fd, const char *path)
 	return 0;
 }
 
-/* Descriptors that stay open as long as their exports do, of all of these. */
+/* All descriptors that stay open as long as their exports. */
 static _Atomic long kept_fds;
 
-/* The root's, and those of a table of files. */
+/* For the root, and for a table of files. */
 #define ROOT_FDS	1
 #define TABLE_FDS	5
 
@@ -237,9 +238,9 @@ static int fs_make_root(struct posix_fs *fs, int fd)
 }
 
 /*
- * A user who mounts a FUSE file system decides about owners and set-id bits of
- * its files, which clients believe, and for how long whoever opens them waits.
- * So only an entry exports it.  Asks it nothing.
+ * A user who mounts a FUSE file system chooses owners and set-id bits of its
+ * files, which clients believe, and how long an open waits.  So only an entry
+ * exports it.  Does not ask it.
  */
 static int check_mounter(const struct vfs_config *config, int fd)
 {
@@ -280,8 +281,8 @@ static int open_root(struct posix_fs *fs, const struct vfs_config *config)
 		close(fd);
 	if (err < 0)
 		return err;
-	/* open_by_handle_at() takes no O_PATH descriptor; a directory that
-	 * the process may not read is served all the same, without it. */
+	/* open_by_handle_at() takes no O_PATH descriptor; a directory that the
+	 * process can't read is served without it. */
 	rd = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	fs->mount_is_path = rd < 0;
 	if (rd >= 0) {
@@ -307,8 +308,8 @@ static bool may_as_server(const struct posix_fs *fs, const char *path, int how)
 	       faccessat(AT_FDCWD, path, how, AT_EACCESS) == 0;
 }
 
-/* Warns of a directory that its clients will be refused, before they find out.
- * Serves it all the same: a directory below it may be open to them. */
+/* Warns if clients will be refused this directory.  Serves it anyway: they
+ * might have access to a directory below it. */
 static void warn_closed(const struct posix_fs *fs,
 			const struct vfs_config *config)
 {
@@ -472,7 +473,7 @@ static void posix_unmount(struct vfs_fs *vfs)
 	fs_free(fs);
 }
 
-/* The path may come back. */
+/* The path can come back, so a missing one counts as there. */
 static bool posix_is_at(struct vfs_fs *vfs, const char *path)
 {
 	struct posix_fs *fs = to_posix_fs(vfs);
@@ -494,7 +495,7 @@ static int posix_statfs(struct vfs_op *op)
 	uint64_t unit;
 	int err;
 
-	/* It may look for a quota. */
+	/* The file system might look up a quota. */
 	if (!posix_may_block(op, posix_fs_of(node)))
 		return -EAGAIN;
 	err = posix_begin(posix_fs_of(node), op);

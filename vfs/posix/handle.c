@@ -9,14 +9,14 @@
  *	'i' ino[8]					nothing better
  *
  * An overlay's layers can have the same inode numbers, and then differ in their
- * device numbers.  So one of the last two has at its end how far[8] the file's
- * is from the tree's, if it is another: both change with each mount, but this
- * hardly ever.
+ * device numbers.  So the last two forms end with the difference[8] of the
+ * file's device number and the tree's, if any: both change with each mount, but
+ * the difference hardly ever.
  *
- * The inode number in a 'k' handle is a hint, for searches, and no part of
- * the identity.  Each form names one file for as long as that exists; the last
- * is the one that a new file may inherit with the inode number.  Numbers are
- * in the machine's byte order: only the machine that made a handle reads it.
+ * The inode number in a 'k' handle is a hint, for searches, and no part of the
+ * identity.  Each form names one file for as long as that exists; only the last
+ * can be inherited by a new file, with the inode number.  Numbers are in the
+ * machine's byte order: only the machine that made a handle reads it.
  */
 #include "vfs/posix/attr.h"
 #include "vfs/posix/handle.h"
@@ -92,7 +92,7 @@ uint64_t posix_handle_ino(const struct vfs_handle *h)
 	return ino;
 }
 
-/* name_to_handle_at(), with what it gives checked.  0 or -errno. */
+/* name_to_handle_at(), with its result checked.  0 or -errno. */
 static int ask_kernel(int fd, const char *name, union kernel_handle *k)
 {
 	int mount_id;
@@ -124,7 +124,7 @@ static int make_kernel(int fd, const char *name, uint64_t ino,
 	return 0;
 }
 
-/* FS_IOC_GETVERSION wants the file open, which only these two stand. */
+/* FS_IOC_GETVERSION needs the file open, which is safe only for these two. */
 static int get_generation(int fd, mode_t mode, uint32_t *gen)
 {
 	struct posix_fd_path path;
@@ -163,7 +163,7 @@ static int make_other(const struct posix_fs *fs, int fd, const struct stat *st,
 		handle_put(h, &nsec, sizeof(nsec));
 		return 0;
 	}
-	if (!fs->as_caller &&	/* it may depend on who opens */
+	if (!fs->as_caller &&	/* can depend on who opens */
 	    get_generation(fd, st->st_mode, &gen) == 0) {
 		handle_start(h, 'g');
 		handle_put(h, &ino, sizeof(ino));

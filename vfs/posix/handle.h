@@ -11,7 +11,7 @@ int  posix_handle_make(const struct posix_fs *fs, int fd,
 int  posix_handle_of_name(const struct posix_fs *fs, int dir_fd,
 			  const char *name, const struct stat *st,
 			  struct vfs_handle *h);
-/* The handle of @name in @dir_fd, to compare with; its ino may be lacking. */
+/* The handle of @name in @dir_fd, to compare with; its ino can be missing. */
 int  posix_handle_peek(struct posix_fs *fs, int dir_fd,
 		       const char *name, struct vfs_handle *h);
 /* An O_PATH descriptor in the mount that @mount_fd, not O_PATH, is in; or

@@ -22,8 +22,7 @@
 #define FOREIGN(n, m)	KIND(n, m, POSIX_BY_OPEN, .remote = true)
 #define PSEUDO(n, m)	KIND(n, m, POSIX_PSEUDO)
 
-/* Of the types that share a number, the last is taken when the name is not
- * known. */
+/* If types share a number, the last one is used when the name is not known. */
 static const struct posix_kind kinds[] = {
 	LOCAL("ext2", EXT), LOCAL("ext3", EXT), LOCAL("ext4", EXT),
 	LOCAL("xfs", 0x58465342),

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * kinds - what is known of the types of file systems: where the rights on a
- * file come from, and what may block.
+ * kinds - the types of file systems: where the rights on a file come from, and
+ * whether operations can block.
  *
  * The server holds files open for many callers.  The mode and the access
- * control list tell whether a caller may use such a file only if they are the
- * only rights there are.  FUSE, network and unknown file systems can decide at
+ * control list tell whether a caller may use such a file only if nothing else
+ * decides about rights.  FUSE, network and unknown file systems can decide at
  * each open, by the user who opens.  Pseudo file systems store no files: they
  * are interfaces of the kernel, which looks at the process that reads or
  * writes, and that would be the server.
@@ -18,7 +18,7 @@
 #include <stdint.h>
 
 enum posix_rights {
-	POSIX_BY_MODE,		/* the mode and the list are all there is */
+	POSIX_BY_MODE,		/* the mode and the list decide */
 	POSIX_BY_OPEN,		/* only an open as the caller tells */
 	POSIX_PSEUDO,		/* not served at all */
 };
@@ -27,13 +27,13 @@ struct posix_kind {
 	const char	 *name;		/* as /proc/self/mountinfo has it */
 	uint32_t	  magic;	/* statfs(2)'s f_type */
 	enum posix_rights rights;
-	bool		  remote;	/* everything may block */
+	bool		  remote;	/* every operation can block */
 	bool		  ram;		/* nothing does, nor needs a sync */
 	bool		  fat;		/* no links, no case, times of 2 s */
 };
 
-/* The one with @magic, or NULL.  @name tells apart those that share one; NULL:
- * it is not known. */
+/* The kind with @magic, or NULL.  @name tells kinds with the same @magic apart;
+ * NULL: unknown. */
 const struct posix_kind *posix_kind_find(uint32_t magic, const char *name);
 /*
  * Of a file system that has @magic, and a @name unless that is NULL.

@@ -4,16 +4,16 @@
  * description locks (fcntl(2)).
  *
  * A descriptor for each owner and file holds the owner's locks, from its first
- * to its last.  Those descriptors are bounded by a share of max_files, because
- * nothing can close them before; and those of one client by half of that.
+ * to its last.  Nothing can close these descriptors earlier, so their number is
+ * limited to a share of max_files, and for one client to half of that.
  *
  * They are opened as the server, also where a file system decides at each open:
- * no data moves through them.  There, who may lock is asked with
- * VFS_ACCESS_OPEN before.
+ * no data moves through them.  There, VFS_ACCESS_OPEN is asked before, for
+ * permission to lock.
  *
- * The server may be unable to open a file so that the lock is possible: on a
- * file system without locks, and without privileges where the file's mode says
- * no.  Then the lock is seen by the server's clients only, which is counted.
+ * The server can fail to open a file in the mode that the lock needs: on a file
+ * system without locks, and without privileges where the file's mode says no.
+ * Then the lock is seen by the server's clients only, which is counted.
  */
 #include "vfs/posix/node.h"
 #include "vfs/posix/ops.h"
@@ -22,8 +22,8 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-/* Of the descriptors, the share that locks may have; and the least.  A client
- * may have a share of these. */
+/* The share of the descriptors that locks can use, and its minimum; and the
+ * share of these for one client. */
 #define LOCK_SHARE	4
 #define LOCK_LEAST	16
 #define CLIENT_SHARE	2
@@ -49,8 +49,8 @@ static bool is_unable(int err)
 	}
 }
 
-/* A program that is open to be written can't be run: read it, if that will
- * do. */
+/* A program that is open for writing can't be run: open it for reading if that
+ * suffices. */
 static int flags_for(struct posix_node *n, bool exclusive)
 {
 	struct stat st;

@@ -35,8 +35,8 @@ static int open_up(const struct posix_fs *fs, int fd)
 }
 
 /*
- * Checks that the directory @fd is in the tree: a local process may have moved
- * one out of it that a client has a handle of.  Takes @fd.
+ * Checks that the directory @fd is in the tree: a local process can move a
+ * directory out of it that a client has a handle of.  Takes @fd.
  */
 static bool beneath_root(const struct posix_fs *fs, int fd)
 {
@@ -63,7 +63,7 @@ static bool beneath_root(const struct posix_fs *fs, int fd)
 	return false;
 }
 
-/* Returns @fd if it is in the tree, else closes it.  @fd may be -errno. */
+/* Returns @fd if it is in the tree, else closes it.  @fd can be -errno. */
 static int keep_inside(const struct posix_fs *fs, int fd)
 {
 	int check, err;
@@ -134,7 +134,8 @@ static int stat_kept(struct looking *l)
 	return err < 0 ? err : l->st.st_ino == l->node->ino ? 0 : -ESTALE;
 }
 
-/* By an entry that still holds, if the caller may search the directory. */
+/* By a cached entry that is still valid, if the caller may search the
+ * directory. */
 static bool find_kept(struct looking *l)
 {
 	struct vfs_handle h;
@@ -196,8 +197,9 @@ static int find_parent(struct looking *l)
 }
 
 /*
- * The kernel checks as it looks up, as the caller.  A thread that can't be
- * the caller looks up as the server, after the one check there is.
+ * A look-up with the caller's credentials lets the kernel check.  A thread that
+ * can't change its credentials looks up as the server, after checking the only
+ * permission that is needed.
  */
 static int may_search(struct looking *l)
 {

@@ -44,7 +44,7 @@ bool posix_mounted_parse(const char *line, struct posix_mounted *out)
 	return true;
 }
 
-/* Calls @fits for each mount until it says yes.  -1: there is no list. */
+/* Calls @fits for each mount until it returns true.  -1: no list of mounts. */
 static int search_list(bool (*fits)(const struct posix_mounted *m,
 				    uint64_t what),
 		       uint64_t what, struct posix_mounted *out)

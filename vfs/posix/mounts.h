@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* mounts - what the kernel's list of mounts (/proc/self/mountinfo) says, and
- * names of file systems. */
+/* mounts - the kernel's list of mounts (/proc/self/mountinfo), and numbers that
+ * name file systems. */
 #pragma once
 
 #include <stdbool.h>
@@ -22,9 +22,8 @@ struct posix_mounted {
 
 /* Reads a line of the list.  False: malformed.  Pure. */
 bool posix_mounted_parse(const char *line, struct posix_mounted *out);
-/* Finds the mount @id, or a mount of the file system @dev.  False: it is not in
- * the list, which has only what the process can reach, and @out means nothing.
- * May block. */
+/* Finds the mount @id, or a mount of the file system @dev.  False: not in the
+ * list, which has only reachable mounts; @out is then undefined.  Can block. */
 bool posix_mounted_by_id(uint64_t id, struct posix_mounted *out);
 bool posix_mounted_by_dev(dev_t dev, struct posix_mounted *out);
 /* False if the list can be read, and has no mount @id. */
@@ -36,8 +35,8 @@ bool posix_mounted_is_there(uint64_t id);
 /* Names the file system, across restarts, whose directory @fd (inode @ino, at
  * @path) is a root: struct vfs_fs. */
 uint64_t posix_volume(int fd, ino_t ino, const char *path);
-/* Gets the type, inode and mount of what is mounted at @name, or of @dir_fd
- * with an empty name, without asking its file system. */
+/* Gets the type, inode and mount of the mount at @name, or of @dir_fd with an
+ * empty name, without asking its file system. */
 int  posix_stat_mount(int dir_fd, const char *name, struct statx *sx);
 static inline uint64_t posix_mount_id(const struct statx *sx)
 {

@@ -34,7 +34,7 @@ static void going(struct going *g, struct posix_fs *fs,
 		g->st = (struct stat){ .st_nlink = 0 };
 }
 
-/* True if a poller may remove it: not if that frees much data. */
+/* True if a poller can remove it: not if that frees much data. */
 static bool goes_quickly(const struct going *g)
 {
 	return !g->known ||
@@ -140,8 +140,8 @@ int posix_remove(struct vfs_op *op)
 }
 
 /*
- * Records the file that is @name after the move.  Another rename may have come
- * in between, so that it need not be the one that @g was before.
+ * Records the file that is @name after the move.  Another rename can come in
+ * between, so it need not be @g's file.
  */
 static void moved(struct posix_fs *fs, struct going *g,
 		  struct posix_node *to, const char *name)
@@ -160,7 +160,7 @@ static void moved(struct posix_fs *fs, struct going *g,
 		posix_unseen(g->node);
 }
 
-/* Nor must a RENAME move what is the server's, or take its place. */
+/* A RENAME must neither move nor replace the server's own files. */
 static int check_moved(const struct vfs_op *op, const char *name,
 		       const char *to_name)
 {
@@ -228,7 +228,7 @@ int posix_rename(struct vfs_op *op)
 	int err;
 
 	if (op->nonblock)
-		return -EAGAIN;		/* what it replaces may be large */
+		return -EAGAIN;		/* the replaced file can be large */
 	err = posix_begin(fs, op);
 	if (err < 0)
 		return err;

@@ -124,7 +124,7 @@ static void node_reclaim(struct rcu_head *head)
 	free(n);
 }
 
-/* Closing a file may write it, or free its blocks if it was removed. */
+/* Closing a file can write it, or free its blocks if it was removed. */
 static bool close_takes_time(struct posix_node *n)
 {
 	struct stat st;
@@ -142,7 +142,7 @@ void posix_node_free(struct vfs_node *node)
 	struct posix_node *n = to_posix(node);
 	struct posix_fs *fs = posix_fs_of(n);
 
-	/* It may have been written after the cache let go of it. */
+	/* It might have been written after the cache dropped it. */
 	if ((thread_must_not_wait && close_takes_time(n)) ||
 	    (n->dirty && posix_makes_room)) {
 		posix_cache_bury(&fs->cache, n);

@@ -44,10 +44,11 @@ struct posix_fd_path {
 };
 struct posix_fd_path posix_fd_path(int fd);
 /*
- * The owner may read and write whatever the mode says (RFC 1813 section 4.4): a
- * file that it made read-only is written a while after.  A server that is no
- * more than the owner can do that only by descriptors from before.  So it opens
- * them before it sets @mode, and afterwards keeps them as long as it can.
+ * The owner may read and write whatever the mode says (RFC 1813 section 4.4):
+ * clients still write a file after its owner made it read-only.  A server that
+ * has only the owner's rights can do that only by descriptors opened earlier.
+ * So it opens them before it sets @mode, and afterwards keeps them as long as
+ * it can.
  */
 void posix_node_mode_comes(struct posix_node *n, uint32_t mode);
 void posix_node_mode_is(struct posix_node *n, uint32_t mode);
@@ -59,7 +60,7 @@ void posix_node_mode_is(struct posix_node *n, uint32_t mode);
 int  posix_node_closed(struct posix_node *n, const struct stat *st,
 		       uint32_t bit);
 /* True if an open that failed with @err (-errno) is worth another try: it was
- * for want of descriptors, and some were closed since. */
+ * for lack of descriptors, and some were closed since. */
 bool posix_open_again(struct posix_fs *fs, int err);
 /* Maps the -errno of an open to one for the client. */
 int  posix_open_error(int err);

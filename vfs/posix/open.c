@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* open - the descriptors of files, which the cache counts and makes room
- * for. */
+/* open - the descriptors of files, counted and limited by the cache. */
 #include "vfs/posix/cache.h"
 #include "vfs/posix/cred.h"
 #include "vfs/posix/node.h"
@@ -27,7 +26,7 @@ int posix_fd_counted(struct posix_fs *fs, int fd)
 	return fd;
 }
 
-/* Network file systems may write data at the last moment, and lose it. */
+/* Network file systems can write data at the last moment, and lose it. */
 void posix_fd_close(struct posix_fs *fs, int fd)
 {
 	if (fd < 0)
@@ -62,8 +61,8 @@ int posix_open_error(int err)
 	return err;
 }
 
-/* A file renamed out of the directory at this moment gives -EXDEV, too, as a
- * mount point always does. */
+/* A mount point always gives -EXDEV.  So does a file that is renamed out of the
+ * directory at this moment: try again. */
 static int open_beneath(int dir_fd, const char *name, struct open_how *how)
 {
 	int fd = -1;
@@ -108,7 +107,7 @@ int posix_open_name(struct posix_fs *fs, int dir_fd, const char *name,
 {
 	int fd;
 
-	/* Making room by closing another file may take long. */
+	/* Making room by closing another file can take long. */
 	if (nonblock && posix_cache_full(&fs->cache))
 		return -EAGAIN;
 	fd = nonblock ? 0 : posix_cache_room(&fs->cache);

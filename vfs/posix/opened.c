@@ -8,7 +8,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 
-/* Of a node.  One more takes the place of an unused one. */
+/* Of a node.  A further one replaces an unused one. */
 #define OPENED_MAX	16
 /* Ticks of the cache that one serves: idle= has four of them. */
 #define FRESH_TICKS	4
@@ -82,7 +82,8 @@ static struct posix_opened *opened_take(struct posix_node *n,
 	return o;
 }
 
-/* Under the lock: an unused one, if there are too many; to be freed. */
+/* Under the lock: if the node has too many, unlists an unused one, to be
+ * freed. */
 static struct posix_opened *opened_surplus(struct posix_node *n)
 {
 	struct posix_opened *oldest = NULL;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * opened - descriptors that files were opened by as their callers.
+ * opened - descriptors that were opened as callers.
  *
  * A file system by open (kinds.h) can decide at each open, by the user who
  * opens.  There, data of a file moves through descriptors that were opened with
  * the caller's credentials, and a descriptor that was opened for one caller
  * never serves another.  It serves its caller for as long as an unused file
- * stays open (idle=), and is opened anew then, so that a right that was taken
- * away ends.  Only a descriptor that the file was made with stays as long as
- * the node and the file's owner: as with open(2), its maker can write the file
+ * stays open (idle=), and is then opened again, which ends a right that was
+ * revoked.  Only a descriptor that the file was made with stays as long as the
+ * node and the file's owner: as with open(2), its maker can write the file
  * whatever mode it got.
  *
  * On other file systems the node has one descriptor for all callers, and perm.c
@@ -26,8 +26,8 @@ struct posix_use {
 
 /*
  * Gets a descriptor of @n's file for op->cred, to read (O_RDONLY) or to write
- * (O_WRONLY).  Opens it if need be.  May block.  0 or -errno; on errors there
- * is nothing to end.
+ * (O_WRONLY).  Opens it if need be.  Can block.  0 or -errno; on errors, don't
+ * call posix_use_end().
  */
 int  posix_use_begin(struct posix_use *u, const struct vfs_op *op,
 		     struct posix_node *n, int how);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* ops - the operations, and what they all need. */
+/* ops - the operations. */
 #pragma once
 
 #include "vfs/posix/attr.h"
@@ -9,8 +9,8 @@
  * setattr.c
  */
 vfs_op_fn posix_setattr;
-/* Gives a new file what its creation, as the caller, could not; *@changed: it
- * did. */
+/* Sets the attributes of a new file that its creation, as the caller, could
+ * not; *@changed: some were set. */
 int  posix_setattr_new(const struct vfs_op *op, struct posix_node *n,
 		       const struct vfs_setattr *set, struct stat *st,
 		       bool *changed);

@@ -36,7 +36,7 @@ struct posix_own {
 	} *dirs;
 	size_t	 ndirs;
 	struct own_file {
-		dev_t dev;		/* an overlay's may be others */
+		dev_t dev;		/* an overlay can have several */
 		ino_t ino;
 	} *files;
 	size_t	 n, room;
@@ -218,7 +218,7 @@ static bool note_files(struct posix_own *own, const char *path, int levels)
 {
 	struct stat st = { 0 };
 	DIR *dir = open_own_dir(own, path, &st);
-	/* It is gone, or somebody else's: the server made nothing there. */
+	/* It is gone, or another user's: the server made nothing there. */
 	bool whole = dir ? note_dir(own, path, &st) :
 		     errno == ENOENT || errno == EACCES;
 	const struct dirent *d;
@@ -319,8 +319,8 @@ static int lies_in(int fd, dev_t dev, ino_t ino)
 		close(up);
 		up = next;
 	}
-	/* For want of descriptors: that passes.  What lies above a directory
-	 * that the server may not search, is no export's. */
+	/* -ETIMEDOUT: a temporary lack of descriptors.  A directory that the
+	 * server can't search has no export above it. */
 	if (up < 0)
 		return is || errno == EACCES ? is : -ETIMEDOUT;
 	close(up);

@@ -2,14 +2,14 @@
 /*
  * own - the server's own files and directories, which no export shows.
  *
- * The key of all handles is in the state directory, and the exports files say
- * who may do what: whoever could read or change these through an export could
+ * The key of all handles is in the state directory, and the exports files grant
+ * all rights: a client that could read or change these through an export could
  * do anything.  An export can lie around them ("/" does), so they are refused
  *
- *  - by path: a name in the directory that now has the path of the thing, be it
- *    there or not, and whatever was put in its place;
- *  - by device and inode number: whatever name, mount or handle a client comes
- *    by to the thing, or to a file in a directory that is one.
+ *  - by path: a name in the directory that now has the path of the thing,
+ *    whether or not it exists, and whatever has replaced it;
+ *  - by device and inode number: whatever name, mount or handle leads a client
+ *    to the thing, or to a file in such a directory.
  *
  * Names that a path goes through (directories and symbolic links) can be looked
  * up, but not changed: afterwards the path would lead elsewhere.
@@ -38,19 +38,19 @@ int  posix_own_get(const char *dir, struct posix_own **out);
 void posix_own_put(struct posix_own *own);
 void posix_own_id(const struct posix_own *own, dev_t *dev, ino_t *ino);
 /* 1 if @st is the directory or a file in it, else 0; -ETIMEDOUT: that can't be
- * known now.  May block. */
+ * known now.  Can block. */
 int  posix_own_has(struct posix_own *own, const struct stat *st);
 /* True if the directory @fd lies in it, or is it, or that can't be known. */
 bool posix_own_holds(struct posix_own *own, int fd);
 
 /*
- * own_path.c: all that is the server's, by path.
+ * own_path.c: all of the server's own files, by path.
  */
 struct posix_own_path;
 
 /*
  * @path as a counted object, from now on refused in all trees; it need not
- * exist.  0 or -ENOMEM.  May block.
+ * exist.  0 or -ENOMEM.  Can block.
  */
 int  posix_own_path_get(const char *path, struct posix_own_path **out);
 /* Counts it once more. */
@@ -60,12 +60,12 @@ void posix_own_path_put(struct posix_own_path *p);
 /* 0, or the -errno of opening it as a directory. */
 int  posix_own_path_error(const struct posix_own_path *p);
 /* The path of such a directory that the directory @fd is or lies in, malloced;
- * NULL: it lies in no such.  May block. */
+ * NULL: it lies in none of them.  Can block. */
 char *posix_own_around(int fd);
 
 /* Bits for devices and directories by number, for a short answer. */
 extern _Atomic uint64_t posix_own_devs, posix_own_dirs;
-/* False: nothing of the server's is on the file system @dev. */
+/* False: the server has no file on the file system @dev. */
 static inline bool posix_own_can_be_on(dev_t dev)
 {
 	return atomic_load_explicit(&posix_own_devs, memory_order_relaxed) >>

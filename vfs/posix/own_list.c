@@ -36,7 +36,7 @@ static void list_fini(struct own_list *l)
 	*l = (struct own_list){ .v = NULL };
 }
 
-/* A look at a path, whose disk may hang. */
+/* A look at a path, whose disk can hang. */
 struct own_seek {
 	struct errand errand;
 	struct posix_own_path *found;
@@ -118,7 +118,7 @@ static int keep_as_before(struct own_entry *e)
 	return 0;
 }
 
-/* Looks at all at once: those that hang take the time of one. */
+/* Looks at all at once: any number of hanging disks cost one time-out. */
 static int find_all(const struct own_list *l)
 {
 	uint64_t until = listed.v ? errand_deadline() : UINT64_MAX;

@@ -22,7 +22,7 @@
 struct posix_own_path {
 	/* Set once. */
 	char	*path;			/* absolute */
-	struct posix_own *dir;		/* counted; NULL: there was no such */
+	struct posix_own *dir;		/* counted; NULL: not found */
 	int	 error;			/* then: why; -errno */
 	dev_t	 dev;			/* of the directory that it is in */
 	bool	 elsewhere;		/* another file system is mounted on
@@ -113,7 +113,7 @@ static int walk_up(struct path_walk *w)
 	return 0;
 }
 
-/* Takes the first name off w->rest.  NULL: there is none, or no memory. */
+/* Takes the first name off w->rest.  NULL: no name is left, or no memory. */
 static char *path_first(struct path_walk *w)
 {
 	size_t skip = strspn(w->rest, "/");
@@ -187,7 +187,7 @@ static void note_bits(const struct posix_own_path *p)
 	}
 }
 
-/* A bit that only paths had which are gone stays: it costs a look. */
+/* The bits of removed paths stay: they only cost a look. */
 static void own_path_enter(struct posix_own_path *p)
 {
 	mutex_lock(&lock);
@@ -246,7 +246,7 @@ static bool same_places(const struct posix_own_path *p,
 	return same;
 }
 
-/* Another one of its path, if nothing was put in its place since. */
+/* Another one of its path, if the path has not been replaced since. */
 static struct posix_own_path *own_path_find(const struct posix_own_path *like)
 {
 	struct posix_own_path *p;
@@ -343,7 +343,7 @@ static int path_has(const struct posix_own_path *p, dev_t dev,
 	struct stat now;
 	int is = p->dir && p->dir_dev == dev ? posix_own_has(p->dir, st) : 0;
 
-	/* A path elsewhere may hang, and is not @st. */
+	/* A path elsewhere can hang, and is not @st. */
 	if (is || p->dev != dev || p->elsewhere)
 		return is;
 	return stat(p->path, &now) == 0 && now.st_dev == st->st_dev &&
@@ -389,7 +389,7 @@ static bool some_place_is_named(const char *name, bool change)
 
 /*
  * Sets @st to the attributes of @name in @dir.  Returns 0; -EXDEV if something
- * is mounted there, which is not accessed, because it may hang; or another
+ * is mounted there, which is not accessed, because it can hang; or another
  * -errno.
  */
 static int stat_beneath(int dir, const char *name, struct stat *st)
@@ -412,8 +412,8 @@ static int stat_beneath(int dir, const char *name, struct stat *st)
 }
 
 /*
- * In a directory without case two names are one.  While neither is there, no
- * system call tells; nor where the server's can't be looked at, nor where
+ * In a case-insensitive directory two names can be one.  No system call shows
+ * that while neither exists, or while the server's can't be looked at, or while
  * something is mounted on both.
  */
 static bool can_be_same_file(const struct posix_node *dir, const char *name,
@@ -430,8 +430,8 @@ static bool can_be_same_file(const struct posix_node *dir, const char *name,
 	return is < 0 && own < 0;
 }
 
-/* True if the list of mounts has the place on another file system than @fs,
- * which then need not be asked, and may hang. */
+/* True if the list of mounts has the place on another file system than @fs.
+ * That one can hang, and need not be asked then. */
 static bool is_elsewhere(const struct place *at, const struct posix_fs *fs)
 {
 	dev_t dev = fs->mount_dev ? mounts_device(at->at) : 0;

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The kernel says so of a file whose name is gone. */
+/* The kernel appends this if the file's name is gone. */
 #define GONE	" (deleted)"
 
 /* Returns the length of the path of @fd's file, which the kernel knows without
@@ -31,8 +31,8 @@ static int fd_path(int fd, char *out, size_t size)
 	return (int)n;
 }
 
-/* A file that was opened by its handle may have no path: then the kernel shows
- * "/", or a path outside of the tree. */
+/* A file that was opened by its handle can lack a path: then the kernel shows
+ * "/", or a path outside the tree. */
 int posix_path(struct vfs_node *node, char *out, size_t size)
 {
 	struct posix_node *n = to_posix(node);

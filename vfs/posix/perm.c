@@ -3,18 +3,17 @@
  * perm - a caller's permissions on a file that the server has open.
  *
  * Only the kernel knows (access control lists, security modules), so it is
- * asked, as the caller; its answers are kept with the caller's identity and
- * the file's ctime, which changes with everything they depend on.  An answer
- * about a file that was changed a moment ago is not kept, since the clock that
- * stamps ctime may not have ticked before the next change; nor that the file
- * system is read-only, since a remount ends that without a new ctime.  Where a
- * file system can decide at each open, answers depend on more than the ctime
- * shows, so each call asks.
+ * asked, as the caller; its answers are kept with the caller's identity and the
+ * file's ctime, which changes with everything they depend on.  An answer about
+ * a file that was changed a moment ago is not kept, since the clock that stamps
+ * ctime might not tick before the next change; nor that the file system is
+ * read-only, since a remount ends that without a new ctime.  Where a file
+ * system can decide at each open, answers depend on more than the ctime shows,
+ * so each call asks.
  *
- * A node has the answers of one ctime for up to CALLERS_MAX callers.  They are
- * a constant once published: an answer more makes another set of them.  When
- * two threads add one at the same time, the one that is late is lost, and asked
- * for again.
+ * A node has the answers of one ctime for up to CALLERS_MAX callers.  A set of
+ * answers is constant once published: another answer makes a new set.  When two
+ * threads add one at the same time, the later one is lost, and asked for again.
  */
 #include "vfs/posix/attr.h"
 #include "vfs/posix/cred.h"
@@ -42,7 +41,7 @@ struct posix_verdicts {
 	struct rcu_head rcu;
 	struct timespec ctime;
 	uint32_t n;
-	uint32_t oldest;		/* once there are CALLERS_MAX */
+	uint32_t oldest;		/* once n is CALLERS_MAX */
 	struct verdict of[];
 };
 
@@ -94,7 +93,7 @@ static void free_verdicts(struct rcu_head *head)
 	free(container_of(head, struct posix_verdicts, rcu));
 }
 
-/* @v with @cred's answers; @v may be NULL. */
+/* @v with @cred's answers; @v can be NULL. */
 static struct posix_verdicts *perm_add(const struct posix_verdicts *v,
 				       const struct posix_fs *fs,
 				       const struct vfs_cred *cred,
@@ -144,9 +143,9 @@ static void perm_remember(struct posix_node *n, const struct vfs_cred *cred,
 }
 
 /*
- * The bit if it is granted, 0 if not, or -errno.  -EROFS: not granted, and not
- * to be kept, since a remount ends that without a new ctime.  AT_EACCESS means
- * the file system ids here.
+ * The bit if it is granted, 0 if not, or -errno.  -EROFS: not granted, but
+ * don't keep that, since a remount ends it without a new ctime.  AT_EACCESS
+ * means the file system ids here.
  */
 static int perm_ask(const struct posix_fs *fs, int fd, unsigned bit)
 {
@@ -179,7 +178,7 @@ int posix_granted(const struct vfs_op *op, struct posix_node *n,
 	if (likely((want & ~known) == 0))
 		return granted & want;
 	if (!posix_may_block(op, posix_fs_of(n)))
-		return -EAGAIN;		/* it may have to read a list */
+		return -EAGAIN;		/* a list might have to be read */
 	err = posix_cred_set(posix_fs_of(n), op);
 	if (err < 0)
 		return err;

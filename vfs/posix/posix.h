@@ -2,23 +2,23 @@
 /*
  * posix - the backend that exports a directory of the local system.
  *
- * A node is one file that is in use: its handle, and a descriptor that pins
- * it.  Nodes are cached by handle (cache.c), so that the usual operation is
- * the one system call that does it.  The cache holds a reference to each of
- * its nodes, is bounded by descriptors, and lets go of what was not used for
- * a few seconds, so that no file system is kept busy and no removed file
- * keeps its space.
+ * A node is one file that is in use: its handle, and a descriptor that pins it.
+ * Nodes are cached by handle (cache.c), so that the usual operation is the one
+ * system call that does it.  The cache holds a reference to each of its nodes,
+ * is bounded by descriptors, and drops nodes that were not used for a few
+ * seconds: unused files must not keep a file system busy, nor the space of a
+ * removed file.
  *
- * Handles (handle.h) are the system's own where it has them.  Where the
- * process may not open by handle, a table says where each file
- * that a handle was given out for was last seen (table/places.h).
+ * Handles (handle.h) are the system's own where it has them.  Where the process
+ * can't open by handle, a table records where each file with a handle was last
+ * seen (table/places.h).
  *
- * Operations on names run with the caller's credentials (cred.c), so the
- * kernel decides.  Descriptors are opened as the server, so what is done
- * through them is checked for each call (perm.c).  That takes a file system
- * whose modes and lists are all the rights there are (kinds.h).  On others each
- * operation runs as its caller from the start, descriptors are a caller's
- * (opened.h), and no answer about rights or names is kept.
+ * Operations on names run with the caller's credentials (cred.c), so the kernel
+ * decides.  Descriptors are opened as the server, so perm.c checks the rights
+ * of each call that uses one.  That requires a file system where only modes and
+ * lists decide about rights (kinds.h).  On others each operation runs as its
+ * caller from the start, descriptors are a caller's (opened.h), and no answer
+ * about rights or names is kept.
  *
  * All single-component names are resolved without following symbolic links
  * and without crossing mount points; ".." is answered in lookup.c alone.
@@ -75,7 +75,7 @@ struct posix_cache {
 	struct cds_list_head nodes;	/* oldest first, as last looked at */
 	long		 count;
 	long		 buckets;	/* of hash */
-	uint64_t	 next_tick;	/* 0: there is nothing to look at */
+	uint64_t	 next_tick;	/* 0: nothing to look at */
 	bool		 pressed;	/* for descriptors */
 	bool		 stuck;		/* waiting for them was in vain */
 	pthread_cond_t	 closed;	/* the sweep closed some */
@@ -108,11 +108,11 @@ struct posix_fs {
 	pthread_mutex_t	 opened_lock;	/* opened.c */
 	struct posix_node *root;	/* counted; not in the cache */
 	int		 mount_fd;	/* the root's */
-	long		 kept_fds;	/* besides those of nodes */
+	long		 kept_fds;	/* besides the nodes' */
 	bool		 mount_is_path;	/* O_PATH: the root can't be read */
 	atomic_int	 whole_fd;	/* to sync all of it: see sync.c; -1 */
 	struct posix_disk *disk;	/* counted */
-	struct posix_own_path *state;	/* counted; NULL: there is none */
+	struct posix_own_path *state;	/* counted; or NULL */
 	dev_t		 dev;
 	ino_t		 ino;		/* of the root */
 	uint64_t	 mount;		/* its id; 0: unknown */
@@ -120,8 +120,8 @@ struct posix_fs {
 	uint32_t	 uid;		/* the process's */
 	struct vfs_limits limits;
 
-	bool	privileged;		/* may act as its callers */
-	bool	as_caller;		/* ... and does in all that it does */
+	bool	privileged;		/* can act as its callers */
+	bool	as_caller;		/* ... and does in each operation */
 	bool	has_user;		/* the only one whom FUSE serves: */
 	uid_t	user;
 	gid_t	group;
@@ -131,7 +131,7 @@ struct posix_fs {
 	bool	ext4;			/* or ext2, or ext3 */
 	bool	btrfs;
 	bool	fat;
-	bool	remote;			/* everything may block */
+	bool	remote;			/* every operation can block */
 	bool	no_openat2;
 	bool	no_faccessat2;		/* faccessat: not as another user */
 	bool	no_nlink;		/* st_nlink means nothing here */
@@ -159,7 +159,7 @@ struct posix_node {
 	int		 fd;		/* O_PATH or more */
 
 	/* Opened when needed, kept until the node goes; -1, or perhaps fd.
-	 * With fs->as_caller both stay -1, and there is a list instead. */
+	 * With fs->as_caller both stay -1, and @opened is used instead. */
 	atomic_int	 rd_fd;
 	atomic_int	 wr_fd;
 	struct posix_opened *opened;	/* under fs->opened_lock */
@@ -200,7 +200,7 @@ static inline struct posix_fs *posix_fs_of(struct posix_node *n)
 	return to_posix_fs(n->node.fs);
 }
 
-/* From now on to be read-only means that it gave up on its disk. */
+/* Once seen writable, read-only means that it gave up on its disk. */
 static inline void posix_seen_writable(struct posix_fs *fs)
 {
 	if (unlikely(fs->read_only))
@@ -208,8 +208,8 @@ static inline void posix_seen_writable(struct posix_fs *fs)
 }
 
 /*
- * What each operation does first.  0; -EAGAIN: it can't go on with
- * op->nonblock, since everything may block; -EACCES.  cred.c
+ * Each operation calls this first.  0; -EAGAIN: every operation can block, and
+ * op->nonblock forbids that; -EACCES.  cred.c
  */
 int  posix_begin_remote(const struct posix_fs *fs, const struct vfs_op *op);
 static inline int posix_begin(const struct posix_fs *fs,
@@ -218,14 +218,14 @@ static inline int posix_begin(const struct posix_fs *fs,
 	return unlikely(fs->remote) ? posix_begin_remote(fs, op) : 0;
 }
 
-/* True if an operation that can wait for storage may go ahead. */
+/* True if an operation that can wait for storage may proceed. */
 static inline bool posix_may_block(const struct vfs_op *op,
 				   const struct posix_fs *fs)
 {
 	return !op->nonblock || fs->ram;
 }
 
-/* ... if it may write to the table of files as well, whose directory is on a
+/* ... if it may also write to the table of files, whose directory is on a
  * disk. */
 static inline bool posix_may_record(const struct vfs_op *op,
 				    const struct posix_fs *fs)

@@ -4,11 +4,11 @@
  *
  * A cookie is the d_off of the entry before: the file system's own position,
  * which survives changes of the directory and restarts.  Each call opens the
- * directory, seeks there and reads on, as the kernel's server does.  Nothing
- * is carried from one call to the next: neither entries that were read ahead,
- * which may be older than the listing that asks, nor an open file, which some
- * file systems (btrfs, overlayfs) show the directory through as it was when
- * that was opened.
+ * directory, seeks there and reads on, as the kernel's server does.  Nothing is
+ * carried from one call to the next: neither entries that were read ahead,
+ * which can be older than the listing that asks, nor an open file, through
+ * which some file systems (btrfs, overlayfs) show the directory as of when it
+ * was opened.
  *
  * File systems whose d_off is no number below 2^63 get cookies that count
  * entries instead: COUNTED and the number of entries before.
@@ -17,8 +17,8 @@
  * 3.3.16).
  *
  * READDIRPLUS asks for each entry's attributes in any case, and by name, in one
- * system call.  They belong to the handle beside them: either nothing can have
- * changed what the name means, or both are of one file that was opened.
+ * system call.  They belong to the same file as the handle: either the name
+ * can't have changed its meaning, or both come from one open file.
  */
 #include "vfs/posix/cache.h"
 #include "vfs/posix/handle.h"
@@ -33,7 +33,7 @@
 #include <unistd.h>
 
 #define BUF_SIZE	32768
-/* At a time: what is read beyond the call's last entry is lost. */
+/* At a time: entries read beyond the call's last one are lost. */
 #define READ_SIZE	4096
 #define COUNTED		(1ull << 62)
 
@@ -42,7 +42,7 @@ struct stream {
 	int	 fd;
 	uint64_t count;			/* entries before, if counted */
 	long	 size;			/* of buf: how much to read at a time */
-	long	 pos, len;		/* of what was read */
+	long	 pos, len;		/* of the data read */
 	char	 buf[BUF_SIZE] __attribute__((aligned(8)));
 };
 
@@ -79,7 +79,8 @@ static uint64_t cookie_of(struct posix_fs *fs, const struct stream *s,
 	return d->d_off;
 }
 
-/* By counting: entries may have gone or come, it is as good as it gets. */
+/* By counting.  This is not exact if entries have come or gone, but such file
+ * systems offer nothing better. */
 static int skip_to(struct stream *s, uint64_t count)
 {
 	const struct dirent64 *d;
@@ -105,7 +106,7 @@ static int seek(const struct posix_fs *fs, struct stream *s, uint64_t cookie)
 struct reading {
 	struct vfs_op	*op;
 	struct posix_node *dir;
-	struct stat	 st;		/* from before the first entry */
+	struct stat	 st;		/* read before the first entry */
 	bool		 settled;	/* later changes show in its ctime */
 };
 
@@ -185,7 +186,7 @@ static bool fill_found(const struct reading *r, const char *name,
 	return true;
 }
 
-/* Attributes and handle of an entry, as far as the caller may see them. */
+/* Attributes and handle of an entry, if the caller may see them. */
 static void fill_plus(const struct reading *r, const char *name,
 		      struct vfs_dirent *e)
 {
@@ -206,7 +207,7 @@ static void fill_plus(const struct reading *r, const char *name,
 	posix_attr(fs, &st, &e->attr);
 }
 
-/* Returns false when there was no room. */
+/* Returns false if it did not fit. */
 static bool emit_one(const struct reading *r, const struct dirent64 *d,
 		     uint64_t cookie)
 {

@@ -60,7 +60,7 @@ static int setattr_set_times(struct posix_node *n,
 		time_arg(set, VFS_SET_MTIME, VFS_SET_MTIME_NOW, set->mtime),
 	};
 
-	/* Not to be taken for the special values. */
+	/* These could be mistaken for the special values. */
 	if ((set->set & VFS_SET_ATIME && set->atime.tv_nsec > 999999999) ||
 	    (set->set & VFS_SET_MTIME && set->mtime.tv_nsec > 999999999))
 		return -EINVAL;
@@ -69,8 +69,8 @@ static int setattr_set_times(struct posix_node *n,
 
 /*
  * A caller that may write a file may set its times to now (RFC 1813 section
- * 3.3.2).  The system grants that to others than the owner for both times at
- * once only, and clients set one: open(2) with O_TRUNC sends mtime.
+ * 3.3.2).  The system lets users other than the owner only set both times at
+ * once, but clients set one: open(2) with O_TRUNC sends mtime.
  */
 static int set_times_as(const struct vfs_op *op, struct posix_node *n,
 			const struct vfs_setattr *set)
@@ -93,7 +93,7 @@ static int set_times_as(const struct vfs_op *op, struct posix_node *n,
 	return setattr_set_times(n, &now);
 }
 
-/* As WRITE is checked: the client's open(2) may be long ago. */
+/* The same check as for WRITE: the client's open(2) can be long ago. */
 static int set_size(const struct vfs_op *op, struct posix_node *n,
 		    const struct stat *st, uint64_t size)
 {
@@ -113,7 +113,7 @@ static int set_size(const struct vfs_op *op, struct posix_node *n,
 	if (err < 0)
 		return err;
 	err = posix_cred_set(posix_fs_of(n), op);
-	/* It may fail in its midst, with the size changed. */
+	/* It can fail in its midst, with the size changed. */
 	if (err == 0 && ftruncate(u.fd, (off_t)size) < 0)
 		err = posix_not_again(-errno);
 	posix_use_end(n, &u);
@@ -183,7 +183,7 @@ int posix_setattr(struct vfs_op *op)
 
 	if (!posix_may_block(op, posix_fs_of(n)))
 		return -EAGAIN;
-	/* A caller that may not block tries again from the start, and could
+	/* A caller that must not block tries again from the start, and could
 	 * meet a part that it has done.  So it does one part at a time. */
 	if (op->nonblock && has_parts(set))
 		return -EAGAIN;
@@ -213,9 +213,9 @@ int posix_setattr(struct vfs_op *op)
 }
 
 /*
- * The owner is the caller, by its credentials; only root's files may be
- * given to others.  Where that is refused they stay the caller's, as when
- * root is squashed.
+ * The caller owns the file, by its credentials; only root can give it to
+ * another user.  If that is refused, it stays the caller's, as when root is
+ * squashed.
  */
 static int setattr_give(struct posix_node *n, const struct vfs_cred *cred,
 			const struct vfs_setattr *set, const struct stat *st)
@@ -237,7 +237,8 @@ static int setattr_give(struct posix_node *n, const struct vfs_cred *cred,
 	return err == -EPERM ? 0 : err < 0 ? err : 1;
 }
 
-/* A look-up may have made the node first, and then it is not open to write. */
+/* A look-up might have made the node first, and then it is not open to
+ * write. */
 static int grow_new(const struct vfs_op *op, struct posix_node *n,
 		    uint64_t size)
 {

@@ -3,8 +3,8 @@
  * sweep - closes files that are no longer used.
  *
  * The sweep looks at every node of a cache once a tick, a few at a time.  It is
- * a job of the crew, since it syncs files; there is none while there are no
- * nodes.
+ * a job of the crew, since it syncs files.  It does not run while the cache is
+ * empty.
  */
 #include "vfs/posix/cache.h"
 #include "vfs/posix/node.h"
@@ -16,7 +16,7 @@
 
 #define IDLE_MS		5000
 #define IDLE_TICKS	4
-/* A file with data that may not be on disk stays longer, for a COMMIT. */
+/* A file with data that might not be on disk stays longer, for a COMMIT. */
 #define DIRTY_FACTOR	6
 /* An idle export has few buckets. */
 #define MIN_BUCKETS	64
@@ -38,8 +38,8 @@ static void free_dying(struct posix_cache *c)
 }
 
 /*
- * Dirty files are synced while look-ups still find them, so that COMMITs of
- * them go through their nodes and are told of an error.
+ * Dirty files are synced while look-ups still find them.  So a COMMIT of one
+ * uses the same node and gets any error.
  */
 static void close_dirty(struct posix_cache *c, struct posix_pass *p)
 {
@@ -50,7 +50,8 @@ static void close_dirty(struct posix_cache *c, struct posix_pass *p)
 	}
 }
 
-/* One tick: looks at every node once.  @pressed: all unused ones may go. */
+/* One tick: looks at every node once.  @pressed: unused ones of any age can
+ * go. */
 static void sweep_all(struct posix_cache *c, bool pressed)
 {
 	struct posix_pass p = { .age = pressed ? 0 : IDLE_TICKS,
@@ -84,7 +85,7 @@ static bool tick_came(struct posix_cache *c)
 	return !is_first;
 }
 
-/* As many buckets as there are nodes. */
+/* As many buckets as nodes. */
 static void fit_buckets(struct posix_cache *c)
 {
 	long n = MIN_BUCKETS, was;

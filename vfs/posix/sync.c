@@ -24,7 +24,7 @@ STAT(posix_whole_syncs, "syncs of whole file systems");
 
 /*
  * Errors that don't mean that storage failed, but that this file can't be
- * synced by itself: then its whole file system is.  All others are errors,
+ * synced by itself: then sync its whole file system.  All others are errors,
  * EROFS among them: ext4 and btrfs say so after they gave up on their disk,
  * while a file system that is merely mounted read-only answers 0.
  */
@@ -40,9 +40,8 @@ static const struct instead {
 	{ EPERM, true },
 	/* No descriptor is left to open it by. */
 	{ ETIMEDOUT, true },
-	/* There was no memory to open it.  posix_sync_ready() made that an
-	 * error while nothing was done; now the change is done, and can't be
-	 * put off. */
+	/* No memory to open it.  Before the change, posix_sync_ready() fails
+	 * for lack of memory; now the change is done, and can't be put off. */
 	{ ENOMEM, true },
 };
 
@@ -77,9 +76,9 @@ static int keep_whole_fd(struct posix_fs *fs, int fd)
 }
 
 /*
- * A descriptor that syncfs() takes, or -1.  It takes the root's only if the
- * server may read the root.  If the server may write there, a file without a
- * name in it serves as well.
+ * A descriptor that syncfs() takes, or -1.  This can be the root's only if the
+ * server can read the root.  If the server can write there, an unnamed file in
+ * it serves as well.
  */
 static int whole_fd(struct posix_fs *fs)
 {
@@ -184,7 +183,7 @@ static int whole_now(void *arg)
 	return err;
 }
 
-/* By @fd if there is no other way. */
+/* Uses @fd only as a last resort. */
 static int sync_whole(struct posix_fs *fs, int fd,
 		      const struct posix_mark *since)
 {
@@ -206,7 +205,7 @@ static int file_now(void *arg)
 	int err = 0;
 
 	/* btrfs answers 0 to an fsync() of an inode whose first one since a
-	 * commit is under way, and this file may have another node. */
+	 * commit is under way, and this file can have another node. */
 	if (j->fs->btrfs)
 		posix_hold(&hold, j->n, true);
 	/* Clear the mark before the sync: later writes are not in it. */
@@ -217,7 +216,8 @@ static int file_now(void *arg)
 		err = ask_alive(j->fs, j->fd);
 	if (err < 0 && !sync_whole_instead(err, false))
 		posix_fs_failed(j->fs);
-	/* After the doubt: the next one's fsync() may tell of no error. */
+	/* Only after the doubt is recorded: the next fsync() might report no
+	 * error. */
 	if (j->fs->btrfs)
 		posix_hold_end(&hold);
 	return err;
@@ -247,7 +247,7 @@ static int sync_file(struct posix_node *n, int fd,
 	if (err < 0 && sync_whole_instead(err, false))
 		return told(sync_whole(fs, fd, since));
 	if (err == 0 && unlikely(posix_disk_doubtful(fs->disk))) {
-		/* Each descriptor reports an error once: the first answer may
+		/* Each descriptor reports an error once: the first answer can
 		 * be about the error that began the doubt. */
 		err = sync_whole(fs, fd, NULL);
 		if (err < 0)
@@ -298,8 +298,8 @@ int posix_sync_ready(struct posix_node *n)
 	if (!fs->sync_names)
 		return 0;
 	fd = has_no_fsync(n) ? -EACCES : fd_to_sync(n, &u);
-	/* Not of a file: that would keep its space when it is removed, and
-	 * keep programs from being run that were open to be written. */
+	/* Not for a file: an open descriptor would keep its space after its
+	 * removal, and, if writable, keep a program from running. */
 	if (fd >= 0 && n->type == VFS_DIR &&
 	    unlikely(atomic_load(&fs->whole_fd) < 0))
 		keep_whole_fd(fs, fcntl(fd, F_DUPFD_CLOEXEC, 0));
@@ -356,16 +356,18 @@ int posix_node_sync(struct posix_node *n)
 }
 
 /*
- * Errors of a write that say nothing of data from before: it was refused, or
- * there is no room.
+ * Errors of a write that don't concern earlier data: the write was refused, or
+ * no space is left.
  */
 static const struct refusal {
 	int	err;
-	/* A file that the system syncs at each write may mean older data. */
+	/* If the system syncs the file at each write, this can mean older
+	 * data. */
 	bool	unless_synced;
 } refusals[] = {
 	{ ENOSPC, true }, { EDQUOT, true },
-	/* Larger than a file may be, or than the server's limit. */
+	/* Larger than the maximum size of a file, or than the server's
+	 * limit. */
 	{ EFBIG, false },
 	/* The file became immutable, or append-only; a lease, a swap file. */
 	{ EPERM, false }, { EACCES, false }, { ETXTBSY, false },
@@ -413,9 +415,9 @@ void posix_node_flush_idle(struct posix_node *n)
 }
 
 /*
- * Another node may serve this file's COMMITs by now, and it would not wait
- * for this sync nor be told of its error.  So the verifier changes first,
- * and clients send again what they did not commit.
+ * Another node can serve this file's COMMITs by now, and it would neither wait
+ * for this sync nor get its error.  So change the verifier first: clients then
+ * send uncommitted data again.
  */
 void posix_node_flush_last(struct posix_node *n)
 {

@@ -4,18 +4,18 @@
  *
  * Three facts about Linux make one fsync() that returns 0 too little.
  *
- * An error is reported once.  The kernel tells each open file description of a
- * write-back error once: one fsync() of those that share the description fails,
- * and the others return 0, as if their data were on the disk.  So only one
- * thread at a time syncs a node, its *turn*.  The turn ends after its error has
- * taken effect, and each thread that waited for a turn that began after its own
- * change shares the result.  A change that is synced before its reply fails,
- * too, when any turn since it began did: that may have been told of the data
- * that it lost.  A COMMIT need not look back, since the verifier has changed
- * since the WRITE.  That holds for every sync of a node: COMMIT, stable WRITEs
- * (which write, then take a turn; RWF_SYNC would report the error of another
- * thread's data), SETATTR, directories, and the sweeper, which syncs a file
- * while it is in the cache.
+ * An error is reported once.  The kernel reports a write-back error once to
+ * each open file description: if several fsync() calls share the description,
+ * one fails, and the others return 0, as if their data were on the disk.  So
+ * only one thread at a time syncs a node, its *turn*.  The turn ends after its
+ * error has taken effect, and each thread that waited for a turn that began
+ * after its own change shares the result.  A change that is synced before its
+ * reply also fails if any turn since it began failed: that turn might have got
+ * the error of this change's data.  A COMMIT need not look back, since the
+ * verifier has changed since the WRITE.  That holds for every sync of a node:
+ * COMMIT, stable WRITEs (which write, then take a turn; RWF_SYNC would report
+ * the error of another thread's data), SETATTR, directories, and the sweeper,
+ * which syncs a file while it is in the cache.
  *
  * The order of an error is: the file system becomes doubtful, the verifier
  * changes, the turn ends, a line goes to the log.  Nothing that can block
@@ -24,12 +24,12 @@
  * A WRITE reads the verifier before its data goes in, and a COMMIT after its
  * turn, so data that was lost in between is seen by the change.
  *
- * A dead file system may say 0.  XFS, ext4 and btrfs answer 0 to the fsync() of
- * a directory that is clean by now, also when their journal could not be
+ * A dead file system can return 0.  XFS, ext4 and btrfs answer 0 to the fsync()
+ * of a directory that is clean by now, also when their journal could not be
  * written.  So after each sync the file is asked for its attributes (XFS
- * refuses that once it is shut down), ext4 to begin a change (which it refuses,
- * too), and btrfs whether it is read-only (as it is since it gave up).  And
- * after the first error a file system is *doubtful* for all its exports: no
+ * refuses that once it is shut down), ext4 is asked to begin a change (which it
+ * then refuses), and btrfs whether it is read-only (as it is after it gave up).
+ * And after the first error a file system is *doubtful* for all its exports: no
  * sync counts until syncfs() succeeds.  doc/posix.md says which races remain.
  *
  * Not every file can be synced by itself.  Files that can't be opened (symbolic
@@ -87,8 +87,8 @@ struct posix_disk {
 int  posix_disk_get(dev_t dev, struct posix_disk **out);
 /* A doubtful one is kept, for when the file system is exported again. */
 void posix_disk_put(struct posix_disk *d);
-/* Storage failed for data of @fs: the disk is doubtful from now on, and the
- * write verifier another one.  Never blocks. */
+/* Storage failed for data of @fs: makes the disk doubtful, and changes the
+ * write verifier.  Never blocks. */
 void posix_fs_failed(struct posix_fs *fs);
 void posix_change_verf(struct posix_fs *fs);
 bool posix_disk_doubtful(struct posix_disk *d);
@@ -117,7 +117,7 @@ struct posix_hold {
 	struct posix_disk *disk;
 	ino_t		 ino;
 };
-/* 0; -EAGAIN, unless @may_wait: someone else holds it. */
+/* 0; -EAGAIN, unless @may_wait: another thread holds it. */
 int  posix_hold(struct posix_hold *h, struct posix_node *n, bool may_wait);
 void posix_hold_end(struct posix_hold *h);
 
@@ -131,15 +131,15 @@ struct posix_mark {
 };
 struct posix_mark posix_node_mark(struct posix_node *n);
 /*
- * Makes data and attributes of @n durable, whatever it is; 0 or -errno.
- * @since: of before the change that needs it; NULL when the verifier tells of
- * earlier errors.
+ * Makes data and attributes of @n durable, whatever its type; 0 or -errno.
+ * @since: taken before the change to sync; NULL if the verifier reports earlier
+ * errors.
  */
 int  posix_node_flush(struct posix_node *n, const struct posix_mark *since);
 /*
- * Before a change of @n's names or attributes: opens what the sync of it will
- * need, so that no want of descriptors or memory fails a change that is done.
- * As the server.  0, or -errno: nothing may be done then.
+ * Before a change of @n's names or attributes: opens the descriptors that its
+ * sync will need, so that a change can't fail for lack of descriptors or memory
+ * after it is done.  As the server.  0, or -errno: don't make the change then.
  */
 int  posix_sync_ready(struct posix_node *n);
 /* Maps @err for a change that is done.  An error that says "come again" is EIO:
@@ -155,8 +155,8 @@ void posix_node_flush_idle(struct posix_node *n);
 /* The same where look-ups no longer find @n. */
 void posix_node_flush_last(struct posix_node *n);
 /*
- * A write by @fd, the node's, brought @err (-errno), perhaps after some of the
- * data.  Does that mean that data may be lost, this one or older?  Then what a
- * failed sync does is done, and @err returned, for the client; else 0.
+ * A write by @fd, the node's, failed with @err (-errno), perhaps after some of
+ * the data.  If this means that new or older data might be lost, acts as after
+ * a failed sync and returns @err for the client; else returns 0.
  */
 int  posix_write_failed(struct posix_node *n, int fd, int err);

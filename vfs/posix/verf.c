@@ -3,12 +3,12 @@
  * verf - the verifiers of EXCLUSIVE CREATEs (RFC 1813 section 3.3.8).
  *
  * A client that gets no answer sends the call again, perhaps as a new one, and
- * must hear that the file is its own, even if someone has written to it
- * meanwhile.  So the verifier is in memory for the last so many files; and, for
- * when the server was restarted, in the new file's times.  The time of access
- * has all but a few bits of it and survives a WRITE.  Where a file system keeps
- * whole seconds only, both times are needed, and a WRITE ends it; so does a
- * SETATTR of the times, but a client that sends one has got the answer.
+ * must learn that the file is its own, even if another client has written to it
+ * meanwhile.  So memory has the verifiers of the latest files; and, for
+ * restarts of the server, the new file's times have them.  The time of access
+ * holds all but a few bits and survives a WRITE.  If a file system keeps only
+ * whole seconds, both times are needed, and a WRITE destroys the verifier; so
+ * does a SETATTR of the times, but a client that sends one has got the answer.
  */
 #include "vfs/posix/ops.h"
 

@@ -4,9 +4,9 @@
  *
  * A volume's number is the same after a restart of the machine, wherever it is
  * mounted: it comes from the UUID of ext4 and XFS, on btrfs from that and the
- * subvolume.  Other file systems have none that outlives them, so theirs comes
- * from the path.  With it goes the inode of the root, since a bind mount may
- * show any directory.
+ * subvolume.  Other file systems have no lasting number, so theirs comes from
+ * the path.  All include the inode of the root, since a bind mount can show any
+ * directory.
  */
 #include "vfs/posix/mounts.h"
 
@@ -84,8 +84,8 @@ int posix_stat_mount(int dir_fd, const char *name, struct statx *sx)
 	if (statx(dir_fd, name, flags, STATX_TYPE | STATX_INO | STATX_MNT_ID,
 		  sx) == 0)
 		return 0;
-	/* FUSE shows its root to the user who mounted it, and others its
-	 * device only. */
+	/* FUSE shows its root to the user who mounted it, and only its device
+	 * to other users. */
 	if (errno != EACCES || statx(dir_fd, name, flags, 0, sx) < 0)
 		return -errno;
 	sx->stx_mode = S_IFDIR;

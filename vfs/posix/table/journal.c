@@ -192,8 +192,8 @@ void table_journal_close(struct table_journal *j)
 	}
 }
 
-/* A full disk may have taken a part of the record.  Remove that: a torn record
- * would hide those that follow once there is room again. */
+/* A full disk can cut a record short.  Remove the part: a torn record would
+ * hide later ones, which are written when space is free again. */
 static int journal_append(struct table_journal *j, const void *data,
 			  uint32_t len)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* places - where files were seen, for servers that may not open by handle. */
+/* places - where files were seen, for servers that can't open by handle. */
 #pragma once
 
 #include "vfs/posix/posix.h"
@@ -7,10 +7,10 @@
 /* @dir NULL: a temporary one, gone at close. */
 int  posix_table_open(const char *dir, uint64_t id, struct posix_table **out);
 void posix_table_close(struct posix_table *t);
-/* Frees directories that were read for lost files and are unused.  True: there
- * are others. */
+/* Frees directories that were read for lost files and are unused.  True: others
+ * remain. */
 bool posix_table_age(struct posix_table *t);
-/* Around a rename and the telling of the table. */
+/* Around a rename and its record in the table. */
 void posix_table_move_begins(struct posix_table *t);
 void posix_table_move_ends(struct posix_table *t);
 /* @h is no longer @name in @parent. */
@@ -23,7 +23,7 @@ void posix_seen(struct posix_node *n, struct posix_node *dir,
 		const char *name);
 /* A name of @n is gone, and the table has been told. */
 void posix_unseen(struct posix_node *n);
-/* True if that is recorded already, so that posix_seen() would do nothing. */
+/* True if that is recorded already: posix_seen() would do nothing. */
 bool posix_seen_before(struct posix_node *n, struct posix_node *dir,
 		       const char *name);
 /* The node of @h by way of the table, counted; or -ESTALE. */

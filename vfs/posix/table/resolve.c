@@ -2,11 +2,11 @@
 /*
  * resolve - from a handle to its file by way of the table.
  *
- * Up: from the handle to its parent's, and so on, to a directory that is in
- * the cache or the root.  Down again: each name is opened in the directory
- * before it and has to be the file that its handle names.  Where a local
- * process renamed it within its directory, that is searched (roll.c).  What one
- * moved elsewhere is lost until somebody looks up its name there.
+ * Up: from the handle to its parent's, and so on, to a directory that is in the
+ * cache or the root.  Down again: each name is opened in the directory before
+ * it and has to be the file that its handle names.  Where a local process
+ * renamed it within its directory, that is searched (roll.c).  A file that one
+ * moved elsewhere is lost until a client looks up its name there.
  *
  * overlayfs copies a directory of a lower layer when a file in it is first
  * changed.  The copy has the same inode number and another birth time, so the
@@ -31,7 +31,7 @@ STAT(posix_lost, "files not found where they were seen last");
 #define PLACES		16
 #define DEPTH_MAX	4096
 #define TRIES		20
-/* Of a file's names in one directory so many are looked at. */
+/* The most names of a file in one directory that are looked at. */
 #define NAMES_MAX	16
 
 struct step {
@@ -53,7 +53,7 @@ bool posix_seen_before(struct posix_node *n, struct posix_node *dir,
 	       atomic_load(&n->place) == place_hash(dir, name);
 }
 
-/* Is @h's file @name in @dir?  If that can't be seen, it is. */
+/* Is @h's file @name in @dir?  True also if that can't be seen. */
 static bool is_at(struct posix_fs *fs, const struct vfs_handle *h,
 		  struct posix_node *dir, const char *name)
 {
@@ -79,8 +79,8 @@ void posix_check_place(struct posix_fs *fs, const struct vfs_handle *h,
 }
 
 /*
- * A directory has one place, so that a way to what is below it is found: the
- * others go.  But one that a rename made since the look-up must not.
+ * A directory has one place, so delete the others: the way to files below it
+ * must be found.  But keep a place that a rename made since the look-up.
  */
 static int record_dir(struct posix_fs *fs, const struct vfs_handle *h,
 		      struct posix_node *dir, const char *name)
@@ -123,8 +123,8 @@ void posix_seen(struct posix_node *n, struct posix_node *dir,
 					       place_hash(dir, name));
 }
 
-/* A number that @n never had, so that a posix_seen() that began before does
- * not take its own record for the last word. */
+/* Sets a number that @n never had.  So a posix_seen() that began earlier
+ * notices that its record is outdated. */
 void posix_unseen(struct posix_node *n)
 {
 	static _Atomic uint64_t last;
@@ -164,9 +164,9 @@ static int open_same(struct posix_fs *fs, struct posix_node *dir,
 }
 
 /*
- * By the roll that there is.  A descriptor, -ENOENT, or -EAGAIN.  The table
- * hears of all of the file's names there: the one that it was found by may be
- * known, and be removed, while another is what became of a name that is lost.
+ * By the existing roll.  A descriptor, -ENOENT, or -EAGAIN.  Records all of the
+ * file's names there in the table: the name that it was found by can be known
+ * already, and be removed later, while another one replaces the lost name.
  */
 static int by_roll(struct posix_fs *fs, struct posix_node *dir,
 		   const struct vfs_handle *h, struct posix_name *name)
@@ -197,9 +197,9 @@ static int by_roll(struct posix_fs *fs, struct posix_node *dir,
 }
 
 /*
- * Finds a name in @dir that leads to @h's file, sets @name, and tells the table
- * of all such names.  A descriptor; -ENOENT: the file has none there; or as
- * posix_roll_read().
+ * Finds a name in @dir that leads to @h's file, sets @name, and records all
+ * such names in the table.  A descriptor; -ENOENT: the file has none there; or
+ * as posix_roll_read().
  */
 static int find_in(struct posix_fs *fs, struct posix_node *dir,
 		   const struct vfs_handle *h, struct posix_name *name)
@@ -235,7 +235,7 @@ static int forget_place(struct posix_fs *fs, struct posix_node *dir,
 }
 
 /* Finds @s's node under its name in @dir or, with @repair, anywhere in @dir.
- * If it is not there, forgets the place, so that it is searched only once. */
+ * If it is not there, forgets the place, which avoids a second search. */
 static int step_down(struct posix_fs *fs, struct posix_node *dir,
 		     const struct step *s, bool repair,
 		     struct posix_node **out)
@@ -251,11 +251,11 @@ static int step_down(struct posix_fs *fs, struct posix_node *dir,
 		return -ESTALE;
 	if (lost && fd != -ESTALE)
 		fd = find_in(fs, dir, &s->h, &name);
-	/* The file may still be there: keep the place until the directory can
+	/* The file might still be there: keep the place until the directory can
 	 * be read. */
 	if (lost && fd == -EACCES)
 		return -ESTALE;
-	/* Another caller may see it where this one does not. */
+	/* Another caller might see it where this one does not. */
 	if (lost && (fd >= 0 || (!fs->as_caller &&
 				 (fd == -ENOENT || fd == -ESTALE))))
 		fd = forget_place(fs, dir, s, fd);
@@ -375,7 +375,8 @@ static int resolve_once(struct posix_fs *fs, const struct vfs_handle *h,
 	bool known;
 	int err;
 
-	/* First, since of a file's several names one may be as it was. */
+	/* First without repair: one of a file's several names can be
+	 * unchanged. */
 	err = by_table(fs, h, false, out, &known);
 	if (err == -ESTALE && known)
 		err = by_table(fs, h, true, out, &known);
@@ -396,7 +397,7 @@ int posix_resolve(struct posix_fs *fs, const struct vfs_handle *h,
 		err = resolve_once(fs, h, out);
 		if (err != -ESTALE || !posix_table_moved(fs->table, moves))
 			return err;
-		/* The thread that renames may have lost its processor. */
+		/* The thread that renames might not be running. */
 		nanosleep(&(struct timespec){ .tv_nsec = i * 1000000l }, NULL);
 	}
 	return -ETIMEDOUT;

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * roll - what a directory held when it was last read for a lost file.
+ * roll - the entries of a directory when it was last read for a lost file.
  *
- * The table says in which directory a file was seen.  When it has another name
- * there now, or none, only reading the whole directory tells, and that may take
- * a while: so its inode numbers and names are kept, and answer for every other
- * file that is lost in it.
+ * The table says in which directory a file was seen.  If the file has another
+ * name there now, or none, only reading the whole directory shows it, which can
+ * take a while.  So its inode numbers and names are kept, and answer for every
+ * other file that is lost in it.
  *
  * A roll says "it is not here" for one ctime of its directory only.  That time
  * has to be well past before the reading begins, and the same after it: then
- * every later change, by whomever, gives the directory another one, and it is
- * read again.  A name that the roll has is worth a look at any time.
+ * every later change, by any process, gives the directory another ctime, and it
+ * is read again.  A name that the roll has is worth a look at any time.
  *
  * A directory that changes all the time has no such ctime.  After some readings
  * the call that reads believes its own: it is wrong about a file that a local
@@ -184,7 +184,7 @@ static struct posix_roll **roll_slot_of(struct posix_rolls *rs,
 	return NULL;
 }
 
-/* Under the lock: a free place, when @fresh is to be there as well. */
+/* Under the lock: a free place, with room for @fresh. */
 static struct posix_roll **roll_make_room(struct posix_rolls *rs,
 					  const struct posix_roll *fresh)
 {
@@ -233,7 +233,7 @@ static int consult(struct posix_roll *r, const struct vfs_handle *h,
 		posix_name_set(name, (struct vfs_name){ s, strlen(s) });
 		return 0;
 	}
-	/* Its names there are other files' now, or it came later. */
+	/* Its names there belong to other files now, or it came later. */
 	return e || !is_current(r, st) ? -EAGAIN : -ENOENT;
 }
 
@@ -245,7 +245,7 @@ int posix_roll_ask(struct posix_rolls *rs, const struct posix_node *dir,
 	struct stat st;
 	int err;
 
-	/* Before the roll is found, which may be replaced. */
+	/* Before finding the roll, because another thread can replace it. */
 	err = posix_fstat(dir->fd, &st);
 	if (err < 0)
 		return err;
@@ -256,7 +256,8 @@ int posix_roll_ask(struct posix_rolls *rs, const struct posix_node *dir,
 	return err;
 }
 
-/* True if this thread may read @dir now.  Then it has to. */
+/* If this thread may read @dir now, a new roll: then it has to read.  Else
+ * NULL. */
 static struct posix_roll *roll_begin(struct posix_rolls *rs,
 				     struct posix_node *dir)
 {
@@ -303,7 +304,8 @@ static void roll_end(struct posix_fs *fs, struct posix_roll *fresh, bool keep)
 		crew_run(&fs->cache.sweep);	/* which frees it */
 }
 
-/* Reads @dir, and notes whether its ctime stands for what was read. */
+/* Reads @dir, and notes whether its ctime identifies the state that was
+ * read. */
 static int read_current(struct posix_node *dir, struct posix_roll *r)
 {
 	struct stat before, after;

@@ -10,8 +10,8 @@
  * While the disk is full, changes wait in memory and, as far as its reserved
  * room goes, in the journal.  The next process goes on with those.
  *
- * Without a state directory all of it is in a directory that has no name
- * any more: it ends with the process.
+ * Without a state directory all of it is in an unlinked directory, which ends
+ * with the process.
  */
 #include "vfs/posix/table/table.h"
 
@@ -201,7 +201,7 @@ static void set_op(struct table_op *op, enum table_what what,
 		       (struct vfs_name){ name, strlen(name) });
 }
 
-/* Under the lock: one place more.  When there are too many, another one goes:
+/* Under the lock: adds a place.  If the file has too many, drops another one:
  * this is where the file was seen last. */
 static int table_add(struct posix_table *t, const struct table_op *op,
 		     const struct table_places *ps)
@@ -434,7 +434,7 @@ static int table_replay(void *arg, bool newest, const struct table_op *op)
 	return pend(newest ? t->active : t->older, op) ? 0 : -ENOMEM;
 }
 
-/* In @dir, for good. */
+/* In @dir, permanently. */
 static int open_kept(struct posix_table *t, const char *dir, uint64_t id)
 {
 	uint64_t done = 0;
@@ -454,7 +454,7 @@ static int open_kept(struct posix_table *t, const char *dir, uint64_t id)
 		err = table_db_done(&t->db, &done);
 	if (err == 0)
 		err = table_journal_replay(&t->journal, done, table_replay, t);
-	/* A full disk is no reason not to start: the journal has them still. */
+	/* Start even if the disk is full: the journal still has the changes. */
 	if (err == 0)
 		table_flush_all(t);
 	return err;
@@ -517,7 +517,7 @@ int posix_table_open(const char *dir, uint64_t id, struct posix_table **out)
 	/* It waits for the disk of the journal, not for that of the export. */
 	if (fstat(t->journal.fd[0], &st) == 0)
 		t->flusher.place = st.st_dev;
-	crew_run(&t->flusher);		/* a full disk may have left changes */
+	crew_run(&t->flusher);		/* a full disk can have left changes */
 	*out = t;
 	return 0;
 

@@ -23,7 +23,7 @@ struct table_op {
 
 /* The places of one file while they are being put together. */
 struct table_places {
-	struct posix_place at[16];	/* no more hard links are looked at */
+	struct posix_place at[16];	/* further hard links are ignored */
 	int n;
 };
 
@@ -46,7 +46,7 @@ int  table_db_done(struct table_db *db, uint64_t *done);
 int  table_db_begin(struct table_db *db, uint64_t seq, MDB_txn **out);
 int  table_db_write(struct table_db *db, MDB_txn *txn,
 		    const struct table_op *op);
-/* Commits it, unless there was an error; returns that, or its own. */
+/* Commits it, unless @err is an error; returns @err or the commit's error. */
 int  table_db_end(MDB_txn *txn, int err);
 
 /*
@@ -54,8 +54,8 @@ int  table_db_end(MDB_txn *txn, int err);
  *
  * Two files of records, one being written, the other on its way into the
  * database.  A record is written by one write(2), so it is there when the
- * process is killed; checksums tell what a power cut left unfinished.  Each
- * file has room reserved, so that records also fit while the disk is full.
+ * process is killed; checksums show whether a power cut left it unfinished.
+ * Each file has room reserved, so that records also fit while the disk is full.
  */
 struct table_journal {
 	int	 fd[2];
@@ -72,8 +72,8 @@ typedef int table_replay_fn(void *arg, bool newest, const struct table_op *op);
 /* Opens both, and locks them against another server. */
 int  table_journal_open(struct table_journal *j, int dir_fd, const char *name);
 /*
- * Calls @replay for each record, in order of writing, but for those of journals
- * up to number @done.  The next record follows the last one of these.
+ * Calls @replay for each record, in order of writing, except in journals up to
+ * number @done.  The next record follows the last one of these.
  */
 int  table_journal_replay(struct table_journal *j, uint64_t done,
 			  table_replay_fn *replay, void *arg);
@@ -109,7 +109,7 @@ int  posix_roll_ask(struct posix_rolls *rs, const struct posix_node *dir,
 		    struct posix_name *name);
 /* Reads @dir.  0; 1: -EAGAIN after it means that the file is not there,
  * whatever changed meanwhile; -ETIMEDOUT: it can't be read now, come again;
- * -EACCES: the server may not read it. */
+ * -EACCES: the server has no permission to read it. */
 int  posix_roll_read(struct posix_fs *fs, struct posix_node *dir);
 /* Frees unused ones. */
 void posix_rolls_age(struct posix_rolls *rs);
@@ -127,7 +127,7 @@ struct posix_table {
 	struct pending	*active;	/* takes changes */
 	struct pending	*older;		/* is being written; NULL */
 	struct table_journal journal;
-	uint64_t	 flush_at;	/* 0: there are no changes */
+	uint64_t	 flush_at;	/* 0: no changes */
 
 	/* Renames that the table does not know of yet: those begun, less those
 	 * ended. */
@@ -143,8 +143,8 @@ int  posix_table_add(struct posix_table *t, const struct vfs_handle *h,
 int  posix_table_set(struct posix_table *t, const struct vfs_handle *h,
 		     const struct vfs_handle *parent, const char *name,
 		     unsigned moves);
-/* The number of renames so far.  What was looked up after that was not moved by
- * one unless posix_table_moved(). */
+/* The number of renames so far.  No rename moved a file that was looked up
+ * after that, unless posix_table_moved(). */
 unsigned posix_table_moves(struct posix_table *t);
 bool posix_table_moved(struct posix_table *t, unsigned moves);
 /* Up to @max places; returns how many, or -errno. */

@@ -3,8 +3,8 @@
  * DUMP and EXPORT.
  *
  * The lists are encoded into the reply's body in one walk, of one snapshot:
- * into the largest buffer there is, because their length is not known yet.  An
- * entry that does not fit is left out whole, and so are all that follow.
+ * into the largest buffer, because their length is not known yet.  An entry
+ * that does not fit is left out whole, and so are all that follow.
  */
 #include "mountd/mount.h"
 
@@ -24,10 +24,10 @@ static size_t string_size(size_t len)
 	return 4 + ALIGN_UP(len, (size_t)4);
 }
 
-/* True if there is room for @size bytes. */
+/* True if @size bytes fit. */
 static bool take_room(struct list *l, size_t size)
 {
-	/* Entries may not come after one was cut. */
+	/* No entry may follow after one was cut. */
 	l->cut = l->cut || (size_t)(l->out.end - l->out.p) < size;
 	return !l->cut;
 }

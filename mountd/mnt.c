@@ -2,13 +2,12 @@
 /*
  * MNT, UMNT, UMNTALL.
  *
- * MNT turns a path into a filehandle (exports/walk.h).  It runs on workers:
- * names of hosts and netgroups may have to be looked up, and directories read.
+ * MNT turns a path into a filehandle (exports/walk.h).  It runs on workers,
+ * because it might have to look up hosts and netgroups, and read directories.
  * Only its first steps run on the poller.
  *
- * UMNT and UMNTALL change the list of mounts alone, on the poller.  A client
- * may send them while its MNT still waits for a disk: that mount is not noted
- * then.
+ * UMNT and UMNTALL only change the list of mounts, on the poller.  A client can
+ * send them while its MNT still waits for a disk: that mount is then not noted.
  */
 #include "mountd/mount.h"
 
@@ -100,7 +99,7 @@ struct work_class *mount_leave(struct rpc_call *call)
 	return walk_opens(w) ? m->names : rpc_share_class(w->exp->user);
 }
 
-/* The next export may have other workers.  Returns 0, or as a step. */
+/* The next export can have other workers.  Returns 0, or as a step. */
 static int walk_on(struct rpc_call *call, const struct walk_client *client,
 		   struct walk *w, struct vfs_node **node)
 {
@@ -233,8 +232,8 @@ static void log_refusal(const struct rpc_call *call, const char *shown,
 			    shown, from, strerror(-err));
 }
 
-/* The call is over; with @path, it is the list of mounts' unless it was
- * unmounted since. */
+/* The call is over; with @path, lists the mount, unless it was unmounted
+ * since. */
 static void end_mount(struct rpc_call *call, const char *host,
 		      const char *path)
 {
@@ -324,7 +323,7 @@ int mount_end_mnt3(struct rpc_call *call, int err)
 	return err == -ETIMEDOUT ? -ECANCELED : 0;
 }
 
-/* Version 2's handles are not served: there is no handle to give. */
+/* Version 2's handles are not served, so it never gets a handle. */
 int mount_end_mnt1(struct rpc_call *call, int err)
 {
 	struct mount_mnt_res *r = rpc_res(call);

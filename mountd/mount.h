@@ -49,7 +49,8 @@ struct mountd {
 	struct mount_refusal	 last;
 	struct cds_list_head	 mounting;	/* MNT calls in progress */
 	struct cds_list_head	 waiting;	/* calls, by their state */
-	unsigned		 nwaiting;	/* and such as begin to wait */
+	unsigned		 nwaiting;	/* and calls that begin to
+						 * wait */
 	bool			 got_on;	/* one that had waited */
 	bool			 ending;
 	pthread_cond_t		 wake;
@@ -57,7 +58,7 @@ struct mountd {
 };
 
 struct mount_mnt_res {
-	struct mount_result result;	/* first: what is encoded */
+	struct mount_result result;	/* first: the encoder's input */
 	struct nfs3_fh    fh;		/* ... its handle */
 };
 

@@ -2,7 +2,7 @@
 /*
  * The MOUNT program: its versions, creation and end.
  *
- * No procedure is marked RPC_PROC_CACHED: each may run twice, and leaves the
+ * No procedure is marked RPC_PROC_CACHED: each can run twice, and leaves the
  * same list of mounts as one run.
  */
 #include "mountd/mount.h"

@@ -3,10 +3,10 @@
  * rmtab - the list of mounts, for DUMP (RFC 1813 section 5.2.2).
  *
  * It tells an administrator which client mounted which path; nothing depends on
- * it.  So it is bounded: a new entry replaces the oldest, of its own host,
- * network or site if that has its share.  A job of the crew
+ * it.  So it is bounded: a new entry replaces the oldest one, or the oldest of
+ * the same host, network or site if that has its share.  A job of the crew
  * replaces the whole file when the list has changed: a worker must not wait for
- * the disk, and while it acts as a caller it may not write there.
+ * the disk, and can't write there while it acts as a caller.
  *
  * One line an entry: address, space, path with octal escapes.
  */
@@ -90,7 +90,7 @@ static void count_entry(struct share *s, struct entry *e)
 		s->oldest = e;
 }
 
-/* Makes room for one more like @new; returns false if it is there already. */
+/* Makes room for @new; returns false if it is listed already. */
 static bool make_entry_room(struct rmtab *t, const struct entry *new)
 {
 	/* Of the host, its network, its site, and all. */

@@ -2,11 +2,11 @@
 /*
  * wait - MNT calls whose file system does not answer yet, as after a start.
  *
- * MOUNT has no status for that, and clients take every other one for final.  So
- * a call waits here.  Each second the steps of some of these calls run again;
- * of all, once one got on.  After WAIT_MS a call gets no answer: Linux sends it
- * again after a minute over TCP, and after a second over UDP, where calls do
- * not wait.
+ * MOUNT has no status for that, and clients consider every other one final.  So
+ * a call waits here.  Each second some of these calls run their steps again;
+ * once one got on, all of them do.  After WAIT_MS a call gets no answer: Linux
+ * sends it again after a minute over TCP, and after a second over UDP, where
+ * calls do not wait.
  */
 #include "mountd/mount.h"
 
@@ -19,7 +19,7 @@
 #define PAUSE_MS	1000
 #define A_FEW		2u
 #define WAIT_MS		50000
-#define CALLS_MAX	256		/* a quarter of all that may be
+#define CALLS_MAX	256		/* a quarter of all calls that can be
 					 * suspended */
 
 /* Under the lock. */
@@ -44,7 +44,7 @@ static bool cancel_waiting(struct rpc_call *call)
 	return waits;
 }
 
-/* Counts the call, if there is room. */
+/* Counts the call, unless too many wait. */
 static bool may_wait_too(struct mountd *m)
 {
 	bool room;
@@ -87,7 +87,7 @@ int mount_wait(struct rpc_call *call, rpc_step_fn *then)
 	return RPC_PENDING;
 }
 
-/* Takes out the call that has waited for the longest time. */
+/* Takes out the call that has waited longest. */
 static struct rpc_call *next_call(struct mountd *m)
 {
 	struct mount_state *s = NULL;
@@ -103,9 +103,9 @@ static struct rpc_call *next_call(struct mountd *m)
 }
 
 /*
- * Waits until there is a call, and then for the pause.  Returns how many are to
- * run again; 0: it's the end.  While none of them gets on, that is a few: each
- * may have to wait in a worker, until an export below another one is open.
+ * Waits for a call, and then for the pause.  Returns how many are to run again;
+ * 0: mountd ends.  While none of them gets on, only a few: each can occupy a
+ * worker, until an export below another one is open.
  */
 static unsigned wait_for_calls(struct mountd *m)
 {

@@ -56,7 +56,7 @@ static uint32_t saturated(uint64_t n)
 	return (uint32_t)MIN(n, (uint64_t)UINT32_MAX);
 }
 
-/* Rounds up: a limit must not become none. */
+/* Rounds up: 0 would mean no limit. */
 static uint64_t to_blocks(uint64_t bytes, uint32_t size)
 {
 	return bytes / size + (bytes % size != 0);
@@ -75,8 +75,8 @@ static uint32_t block_size(const struct vfs_quota_use *u)
 }
 
 /*
- * The seconds that are left, negative when the time is over, as Linux's client
- * reads it.  0 says that no time runs.
+ * The seconds left, negative after the end, as Linux's client reads it.  0: no
+ * time is running.
  */
 static uint32_t time_left(int64_t ends, int64_t now)
 {

@@ -7,8 +7,8 @@
  * A caller may ask for itself and its groups, user 0 for all.
  *
  * Clients' quota(1) is an ordinary program, so calls come from any port, even
- * where the export is `secure`: such a caller's user is as its host's programs
- * say.
+ * where the export is `secure`: the caller's user is then whatever a program of
+ * its host claims.
  */
 #include "rpc/share.h"
 #include "rquota/proc.h"
@@ -78,7 +78,7 @@ static bool has_group(const struct vfs_cred *cred, uint32_t gid)
 }
 
 /* Sets the type and the id of @q, in the export that @w has come to.  0;
- * -EPERM: they are not the caller's; -EINVAL: there is no such type. */
+ * -EPERM: they are not the caller's; -EINVAL: no such type. */
 static int check_ids(const struct walk *w, const struct rquota_args *a,
 		     struct vfs_quota *q)
 {
@@ -138,8 +138,8 @@ static int end_quota(struct rpc_call *call, int err)
 	struct rquota_res *r = rpc_res(call);
 
 	walk_end(rpc_state(call));
-	/* Which quota it is, or the caller's groups, are not known now.  There
-	 * is no status for that; quota(1) asks again when it hears nothing. */
+	/* The quota, or the caller's groups, are not known now.  rquota has no
+	 * status for that; quota(1) asks again when it hears nothing. */
 	if (err == -ETIMEDOUT) {
 		stat_inc(rquota_put_off);
 		return -ECANCELED;

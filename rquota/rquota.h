@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * rquota - program 100011 on an export table: what a user or a group has of a
- * file system, and may have.
+ * rquota - program 100011 on an export table: usage and limits of a user or a
+ * group on a file system.
  *
  * The field's definition is rpcsvc/rquota.x.  Version 1 is about users; Linux's
  * version 2, "extended", about users and groups.  Both are read-only here: each

@@ -3,10 +3,10 @@
  * adversary - a client that sends any header, and knows the answer that the
  * texts demand.
  *
- * Each attack is a row: its script says what is sent (script.c has the
- * language), its answers which ones the texts allow.  After each the server
- * must go on: the same connection takes another call, or, if it is over, a new
- * one does.
+ * Each attack is a row: a script of messages to send (script.c has the
+ * language), and the answers that the texts allow.  The server must survive
+ * each attack: the same connection takes another call or, if it has ended, a
+ * new one does.
  *
  * One thread runs the rows, one after the other; the peers' call-backs run on
  * the site's loop.
@@ -15,7 +15,7 @@
 
 #include "tests/server/rdma_peer.h"
 
-/* The server under attack.  Whoever fills it in owns what it names. */
+/* The server under attack.  The struct borrows all that it points to. */
 struct site {
 	const char	       *name;	/* for the table */
 	struct fabric		fabric;
@@ -40,7 +40,7 @@ enum answer {
 	GARBAGE	  = 32,		/* or GARBAGE_ARGS, */
 	REFUSED	  = 64,		/* or another RPC error */
 	END	  = 128,	/* of the connection */
-	STRANGE	  = 256,	/* what no server may send */
+	STRANGE	  = 256,	/* no server may send this */
 };
 
 /* Answers that are also allowed where the requester's adapter decides, not a
@@ -89,7 +89,7 @@ struct attack {
 	uint32_t	   xids[2048];	/* of the messages sent */
 	unsigned	   nsent;
 	unsigned	   allowed;	/* answers */
-	bool		   open;	/* there is a connection */
+	bool		   open;	/* connected */
 	bool		   closed;	/* by the script */
 	unsigned	   seen;	/* the answers that came, as bits */
 	unsigned	   answers;	/* and how many */
@@ -111,5 +111,5 @@ void attack_wait(struct attack *a);
 bool attack_run(struct attack *a, const struct row *row);
 /* Makes the file; false: the server does not let us. */
 bool attack_prepare(struct site *site);
-/* Ends the connection, if there is one. */
+/* Ends the connection, if it is open. */
 void attack_end(struct attack *a);

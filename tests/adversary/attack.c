@@ -145,7 +145,7 @@ static void send_good(struct attack *a)
 	a->nsent = nsent;
 }
 
-/* True when there is nothing more to wait for. */
+/* True when no other answer is to come. */
 static bool is_over(const struct attack *a, bool good)
 {
 	if (a->seen & END)
@@ -344,7 +344,7 @@ void attack_end(struct attack *a)
 static bool open_attack(struct attack *a, const struct site *site,
 			const char *script)
 {
-	/* The CM of a device may lose a request. */
+	/* The CM of a device can lose a request. */
 	for (int tries = site->own ? 1 : 3; tries > 0; tries--) {
 		if (try_to_open(a, site, script))
 			return true;
@@ -353,8 +353,8 @@ static bool open_attack(struct attack *a, const struct site *site,
 	return false;
 }
 
-/* Rows that need a separate connection, or leave none that is fit for another:
- * an answer may still be on its way. */
+/* True for rows that need a separate connection, and for those after which an
+ * answer can still be on its way. */
 static bool is_alone(const struct row *row)
 {
 	return ((row->answers & SILENCE) && row->answers != SILENCE) ||
@@ -464,7 +464,7 @@ static bool make_file(struct attack *a, struct site *site)
 	if (!await(&a->peer, &m, &down) || !m || m->len < 28 ||
 	    judge_rpc(m->data + 28, m->len - 28, xid) != RESULTS)
 		return false;
-	/* Headers; of the results the status and that there is a handle. */
+	/* Skip the headers, the status, and the mark before the handle. */
 	xdr_in_init(&x, m->data, m->len);
 	xdr_get_fixed(&x, 28 + 24);
 	xdr_get_u64(&x);

@@ -5,7 +5,7 @@
  *
  * URL is as gannet-nfs takes it, of a directory where root may make a file.
  * Without it the server is in this process, on the loop fabric and over iWARP.
- * NAME is a part of the names of the rows that are to be run.
+ * With NAME, only rows whose names contain it are run.
  *
  * Succeeds when every answer is one that the texts allow.
  */

@@ -27,7 +27,7 @@
  *	body-xid:N			the RPC call's xid, if it is another
  *	long				the RPC call lies at the start of r
  *	cut:N grow:N			the message ends after N bytes
- *	times:N				N of them, each with an xid of its own
+ *	times:N				N of them, each with a separate xid
  *	invalidate:N			a Send With Invalidate of this handle
  *
  *	private:KIND			the private data: garbage, cut, zeros,
@@ -38,11 +38,11 @@
  *
  *	wait				all answers have come
  *	close				the connection ends
- *	free:r free:w			the memory is not registered any more
+ *	free:r free:w			the memory is deregistered
  *
- * N may be a number; data, where the data of a WRITE begins in its call; body,
- * the length of the call; inline, that of the server's Receives; or granted,
- * the credits; and "+N" or "-N" behind that.
+ * N is a number; data, the offset of a WRITE's data in its call; body, the
+ * length of the call; inline, the size of the server's Receives; or granted,
+ * the credits; with "+N" or "-N" behind it.
  */
 #include "tests/adversary/adversary.h"
 

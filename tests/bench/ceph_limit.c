@@ -3,12 +3,12 @@
  * gannet-ceph-limit - what libcephfs alone does, for tests/bench/ceph: one
  * client of the file system that CEPH_CONF names, eight threads, the calls that
  * the module makes for the work of the same name of 'gannet-nfs bench'; and, as
- * "handover", two clients that change a file in turns, so that each has to ask
- * for what the other holds.
+ * "handover", two clients that change a file in turns, so each has to wait for
+ * the other's capabilities.
  *
- * Then the bounds of a server: "libcephfs-tcp" gives each MiB that it read to
- * another process over TCP, or writes what that gave it, and does nothing else
- * for it; "libcephfs-durable" has each change of a name on disk.
+ * Then the bounds of a server: "libcephfs-tcp" only passes each MiB that it
+ * read to another process over TCP, or writes each MiB from there;
+ * "libcephfs-durable" has each change of a name on disk.
  *
  *	gannet-ceph-limit SECONDS SIZE WORK...
  *

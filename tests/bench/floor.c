@@ -300,7 +300,7 @@ void scatter(const char *in)
 	for (off_t at = 0; at < SCATTERED; at += (off_t)AREA)
 		if (write(fd, area, AREA) != (ssize_t)AREA)
 			die(path);
-	/* Each page that is free again has one beside it that is not. */
+	/* Each free page has a neighbour in use. */
 	for (off_t at = 0; at < SCATTERED; at += 2 * PAGE)
 		if (fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
 			      at, PAGE) < 0)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * An export of the CephFS backend in the cluster that CEPH_CONF names
- * (tests/ceph/run), of a directory of its own, and another client of the
- * library beside it.  The module's sources are in the program.
+ * A CephFS export of a separate directory in the cluster that CEPH_CONF names
+ * (tests/ceph/run), and a second client of libcephfs.  The module's sources are
+ * linked into the program.
  */
 #pragma once
 

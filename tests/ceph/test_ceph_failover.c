@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A server is killed under load, and its client goes to the other server, where
- * it sends again what it had no answer to: what was acknowledged is there, and
- * no change was made twice.
+ * A server is killed under load.  Its client moves to the other server and
+ * sends every unanswered call again: acknowledged changes are there, and no
+ * change was made twice.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -67,8 +67,7 @@ static bool is_due(const struct slot *slot)
 			      changes_names(&slot->op));
 }
 
-/* The client sends what changes names again; data that may or may not be there
- * stays in doubt. */
+/* The client repeats changes of names; unacknowledged data stays in doubt. */
 static void send_again(struct crash *c)
 {
 	wire_done_fn *before = wire_done;
@@ -93,7 +92,8 @@ static void send_again(struct crash *c)
 	wire_done = before;
 }
 
-/* Calls on these connections may be done, but their answers are lost. */
+/* The server might have done the calls of these connections; the answers are
+ * lost. */
 static void cut_some(struct crash *c)
 {
 	for (unsigned i = 0; i < CRASH_WIRES; i += 2)

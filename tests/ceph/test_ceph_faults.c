@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A daemon of the cluster is killed under load, and started again; or one of
- * two servers is, and its client goes to the other: what was acknowledged is
- * there, and no change was made twice.
+ * A daemon of the cluster is killed under load and started again; or one of two
+ * servers is killed, and its client moves to the other.  Acknowledged changes
+ * are there, and no change was made twice.
  */
 #include <signal.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The CephFS backend beside a full pool and a full cluster, the one that
- * CEPH_CONF names (tests/ceph/run): what writes no data goes on.
+ * The CephFS backend on a full pool and on a full cluster, which CEPH_CONF
+ * names (tests/ceph/run): operations that write no data still work.
  */
 #include <check.h>
 #include <errno.h>
@@ -54,7 +54,7 @@ static void read_by_new_client(void)
 	ck_assert_uint_lt(clock_ms() - start, LONG_MS);
 }
 
-/* The library would look with a write whether it may read. */
+/* libcephfs would check read permission with a write. */
 TEST(a_file_of_a_full_pool_is_read)
 {
 	struct vfs_node *f = vt_file(vt.root, "f");

@@ -147,7 +147,8 @@ TEST(a_server_that_was_shut_out_with_locks_begins_a_grace_period)
 	EVENTUALLY((DO(vt.ops->commit, &vt.who, f),
 		    record_is(c, "grace 60")));
 	EVENTUALLY(!atomic_load(&c->lost));
-	/* Those of the lost session can't be told from others' later. */
+	/* Nothing tells locks of the lost session from newer locks of
+	 * others. */
 	atomic_store(&c->grace_until, 1);
 	cfs_grace_tick(c->fs);
 	ck_assert(record_is(c, "grace 60"));
@@ -341,7 +342,7 @@ TEST(a_server_that_was_succeeded_takes_nothing_back)
 	struct cfs_record r;
 
 	put_record(c->fs, c->name, CFS_HELD, 1);
-	/* A note of its own locks does not hide its successor. */
+	/* Recording the server's locks does not hide its successor. */
 	atomic_store(&c->lockers, 1);
 	ck_assert_int_eq(set_lock(c, false), -ETIMEDOUT);
 	shut_out(c);
@@ -354,8 +355,8 @@ TEST(a_server_that_was_succeeded_takes_nothing_back)
 	vfs_node_put(f);
 }
 
-/* A client of the library that has a session of @name, with a timeout of its
- * own unless that is 0. */
+/* A libcephfs client with a session of @name; @timeout overrides the default
+ * unless it is 0. */
 static struct ceph_mount_info *session_of(const char *name, unsigned timeout)
 {
 	struct ceph_mount_info *cm;
@@ -448,7 +449,7 @@ TEST(locks_outlast_a_metadata_server_if_their_session_does)
 	ck_assert_int_eq(cfs_record_remove(fs, &r), 0);
 }
 
-/* Others may have been given what was not reclaimed in it. */
+/* Other clients can hold locks that were not reclaimed in that period. */
 TEST(a_session_that_outlasts_its_grace_period_proves_nothing)
 {
 	struct cfs_fs *fs = cfs_fs(vt.fs);

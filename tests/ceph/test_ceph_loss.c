@@ -76,7 +76,7 @@ TEST(a_commit_of_data_that_a_full_pool_did_not_take_is_not_answered)
 	mutex_lock(&n->lock);
 	n->busy++;
 	mutex_unlock(&n->lock);
-	/* The library writes what is older than 5 s. */
+	/* The library writes data that is older than 5 s. */
 	pause_on_purpose(8000000);
 	ck_assert_int_eq(DO(vt.ops->commit, &vt.who, f), -ENOSPC);
 	ck_assert_uint_ne(atomic_load(&vt.fs->verf), verf);
@@ -90,7 +90,7 @@ TEST(a_commit_of_data_that_a_full_pool_did_not_take_is_not_answered)
 	vfs_node_put(f);
 }
 
-/* The files of a node know what was lost, and a sync has to find them. */
+/* The node's open files record the loss, and a sync has to find them. */
 TEST(a_node_is_kept_until_its_written_file_is_closed)
 {
 	struct vfs_node *f = vt_file(vt.root, "f");

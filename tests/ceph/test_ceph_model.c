@@ -115,7 +115,8 @@ static void fill(struct writer *w, uint8_t *out, size_t n)
 		out[i] = (uint8_t)pick(w, 256);
 }
 
-/* @off and @n of @out are those that the file is to have. */
+/* The bytes of the file from @off on, @n of them at @out, must be the
+ * model's. */
 static bool reads_as(struct nfs_context *nfs, struct nfsfh *fh, size_t off,
 		     const uint8_t *want, size_t n)
 {
@@ -178,7 +179,7 @@ static void sync_own(struct writer *w, int at)
 		w->wrong = "a sync of its own file";
 }
 
-/* A record is written by its writer alone, though others write beside it. */
+/* Only the writer writes this record; others write to the records around it. */
 static void use_record(struct writer *w, int at)
 {
 	unsigned i = pick(w, RECORDS);

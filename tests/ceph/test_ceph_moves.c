@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Moves of directories to others, by two servers in turns and at once: each
- * ends, none makes a directory its own, and ".." is where the answers say.
+ * Two servers move directories into other directories, in turns and at once:
+ * each move ends, none makes a directory its own ancestor, and ".." agrees with
+ * the answers.
  *
  * GANNET_CEPH_SECONDS is for how long; GANNET_CRASH_SEED makes the same choices
  * again.
@@ -96,7 +97,7 @@ TEST(a_directory_goes_where_another_server_made_room_for_it)
 
 static atomic_uint in[DIRS];		/* where each was seen last */
 static atomic_ulong longest;		/* that a RENAME took, in ms */
-static atomic_int strange;		/* a status that none may have */
+static atomic_int strange;		/* no call may return this status */
 
 struct worker {
 	pthread_t thread;

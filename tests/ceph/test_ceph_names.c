@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Many change the names of one directory at the same time, by two servers, and
- * each its own: what was answered is so by both, in look-ups and in listings.
+ * Many threads change names in one directory at the same time, each its own
+ * names, through two servers.  Both servers agree with the answers, in look-ups
+ * and in listings.
  *
  * GANNET_CEPH_SECONDS is for how long; GANNET_CRASH_SEED makes the same choices
  * again.
@@ -191,8 +192,8 @@ static void list_names(struct nfs_context *nfs,
 	nfs_closedir(nfs, dir);
 }
 
-/* Returns the names of which the listing must tell what is so: those that
- * nobody has changed since it began. */
+/* Compares the names that did not change since the listing began, and returns
+ * their number. */
 static unsigned compare_names(struct before all[WORKERS][NAMES])
 {
 	unsigned compared = 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Tests of the CephFS backend alone, in the cluster that CEPH_CONF names
- * (tests/ceph/run): other clients of the file system beside it, snapshots,
- * quotas, and the key of all servers.
+ * (tests/ceph/run): other clients of the file system, snapshots, quotas, and
+ * the key that all servers share.
  */
 #include <check.h>
 #include <errno.h>
@@ -55,7 +55,8 @@ TEST(a_snapshot_is_entered_and_can_not_be_changed)
 
 	vt_write(f, 0, "before");
 	ck_assert_int_eq(ceph_mkdir(other, below(".snap/one"), 0755), 0);
-	/* A server that does not know of it yet writes to what is in it. */
+	/* A server that has not heard of the snapshot yet changes a file in
+	 * it. */
 	snaps = vt_find(vt.root, ".snap");
 	s = vt_find(snaps, "one");
 	vt_write(f, 0, "after!");
@@ -323,7 +324,7 @@ static uint32_t mode_of(struct vfs_node *n)
 	return vt_attr(n).mode;
 }
 
-/* A directory that anyone may make files in, which get its group. */
+/* A world-writable directory whose files get its group. */
 TEST(a_set_gid_program_is_of_a_group_that_its_maker_is_in)
 {
 	struct vfs_acls acls = { .wanted[VFS_ACL_ACCESS] = true,
@@ -344,7 +345,8 @@ TEST(a_set_gid_program_is_of_a_group_that_its_maker_is_in)
 	f = who.out;
 	ck_assert_uint_eq(vt_attr(f).gid, 50);
 	ck_assert_uint_eq(mode_of(f), 04755);
-	/* Nor may the owner let the group execute what root gave the bit. */
+	/* The owner can't give the group the execute bit either, which root
+	 * set. */
 	dir_mode.mode = 02644;
 	dir_mode.set = VFS_SET_MODE;
 	ck_assert_int_eq(DO(vt.ops->setattr, &by_root, f, .set = &dir_mode), 0);
@@ -451,7 +453,7 @@ TEST(a_quota_of_the_exported_directory_is_its_size)
 	ck_assert_uint_eq(st.tbytes, 80 << 20);
 }
 
-/* As it is for every client: else users could fill what they may not. */
+/* All clients enforce this: else users could exceed a quota. */
 TEST(a_file_is_not_moved_into_another_quota)
 {
 	struct vfs_node *q = vt_dir(vt.root, "q"), *s = vt_dir(q, "s");

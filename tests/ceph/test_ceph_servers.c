@@ -220,7 +220,7 @@ static void only_the_owner_gets_it_again(const struct nlm_process *owner,
 	ck_assert_uint_eq(lock_at(&a, owner, true), NLM4_GRANTED);
 	ck_assert_uint_eq(lock_at(&b, other, false), NLM4_DENIED_GRACE_PERIOD);
 	EVENTUALLY(lock_at(&b, other, false) == NLM4_DENIED);
-	/* Its own may end later. */
+	/* A's grace period can end later than B's. */
 	EVENTUALLY(unlock_at(&a, owner) == NLM4_GRANTED);
 	ck_assert_uint_eq(lock_at(&b, other, false), NLM4_GRANTED);
 	ck_assert_uint_eq(unlock_at(&b, other), NLM4_GRANTED);
@@ -382,7 +382,7 @@ static void go_on(struct load *l, int err)
 	nfs_client_open(&l->s->c, l->s->d.tcp_port, NFS_PROGRAM, NFS_V3, 0);
 }
 
-/* False: a server has lost what was written; all of it is to be sent again. */
+/* False: a server lost written data, and all of it has to be sent again. */
 static bool run_batch(struct load *l, unsigned first)
 {
 	uint64_t verf = 0;

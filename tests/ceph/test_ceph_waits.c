@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Operations of the CephFS backend beside one that hangs, in the cluster that
- * CEPH_CONF names (tests/ceph/run): they wait for it a while at most.  The
- * tests hold the locks and places that the hung one would have.
+ * CephFS operations that meet one that hangs wait for a limited time.  The
+ * cluster is the one that CEPH_CONF names (tests/ceph/run).  The tests hold the
+ * locks and places that a hung operation would hold.
  */
 #include <check.h>
 #include <errno.h>
@@ -186,7 +186,7 @@ TEST(no_call_waits_for_ever_for_a_change_of_attributes)
 	vfs_node_put(f);
 }
 
-/* As open(2) with O_TRUNC does, whose data may wait for a disk. */
+/* As by open(2) with O_TRUNC, where truncation can wait for a disk. */
 TEST(a_name_is_looked_up_while_its_file_is_cut)
 {
 	struct vfs_node *f = vt_file(vt.root, "f");
@@ -269,8 +269,8 @@ TEST(a_directory_moves_while_no_other_server_moves_one)
 	lend("");
 	ck_assert_int_eq(vt_rename(a, "b", vt.root, "c"), 0);
 	ck_assert_int_eq(vt_rename(vt.root, "c", a, "b"), 0);
-	/* A server that dies keeps the lease until another one has seen it for
-	 * a minute: nobody else can tell that it is dead. */
+	/* A server that dies keeps its lease until another server has watched
+	 * it for a minute; nothing else proves that it is dead. */
 	lend("fedcba9876543210");
 	ck_assert_int_eq(vt_rename(a, "b", vt.root, "c"), -ETIMEDOUT);
 	fs()->lease.since -= 30000;

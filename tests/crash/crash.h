@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * crash - gannetd at work for a client that knows what it is owed, its sudden
- * end, and the look for what is owed.
+ * crash - runs gannetd for a client that knows what the server owes it, ends it
+ * suddenly, and checks that all of it is there.
  */
 #pragma once
 
@@ -15,9 +15,9 @@ struct crash {
 	/* Set by the test. */
 	bool	 iwarp;			/* else TCP */
 	bool	 table;			/* handles by the table */
-	bool	 handles_may_go;	/* an end may cost handles */
-	bool	 errors;		/* the disk failed: calls may fail */
-	int	 may[4];		/* statuses that they may have */
+	bool	 handles_may_go;	/* an end can cost handles */
+	bool	 errors;		/* the disk failed: calls can fail */
+	int	 may[4];		/* statuses that calls can have then */
 	bool	 state_apart;		/* on another file system */
 	const char *options;		/* of the posix backend: ",async" */
 
@@ -53,11 +53,11 @@ void crash_work(struct crash *c, unsigned us);
 void crash_settle(struct crash *c, unsigned us);
 /* Kills gannetd; the replies that it sent still count. */
 void crash_kill(struct crash *c);
-/* True if @status is one of c->may; then it is counted. */
+/* Counts @status if it is in c->may, and returns true. */
 bool crash_may_refuse(struct crash *c, int status);
-/* Looks for what is owed while gannetd runs. */
+/* Checks acknowledged state while gannetd runs. */
 void crash_pause(struct crash *c);
-/* Disconnects: what was not answered is in doubt. */
+/* Disconnects: calls without an answer are in doubt. */
 void crash_disconnect(struct crash *c);
 /* Looks for all that is owed; fails the test when something is missing. */
 void crash_check(struct crash *c);

@@ -3,8 +3,8 @@
  * disk - a FUSE file system of one file, and a loop device over it.
  *
  * Operation: a child serves the file from memory, one request at a time, and
- * takes orders of one letter between two requests.  It has two images: what
- * is written, which is read, and what a power cut leaves for sure.
+ * takes orders of one letter between two requests.  It has two images: the
+ * written data, which reads return, and the data that survives every power cut.
  */
 #include "tests/crash/disk.h"
 
@@ -43,8 +43,8 @@ struct unflushed {
 static struct {
 	int	 fuse, command, answer;
 	bool	 halted, failing;
-	uint8_t	 *now;			/* what is written */
-	uint8_t	 *safe;			/* what was flushed */
+	uint8_t	 *now;			/* all written data */
+	uint8_t	 *safe;			/* the flushed data */
 	struct unflushed *list;
 	size_t	 n, room;
 	uint64_t random;

@@ -7,8 +7,8 @@
  * A cut of the power loses each write that no flush followed, or keeps any of
  * its sectors.  A real disk promises nothing else.
  *
- * Needs root.  What it mounts is in a mount namespace that the test has for
- * itself, so that nothing stays when it ends.
+ * Needs root.  It mounts in the test's private mount namespace, so nothing
+ * stays mounted after the test.
  */
 #pragma once
 
@@ -37,13 +37,14 @@ void disk_stop(struct disk *d);
 
 /* From here on no request is answered, and nothing changes. */
 void disk_cut(struct disk *d);
-/* Every request fails, also those that wait since disk_cut(). */
+/* Fails every request, including requests that wait since disk_cut(). */
 void disk_fail(struct disk *d);
 /* Every request waits, as on a disk that hangs, until disk_go(). */
 void disk_hang(struct disk *d);
 void disk_go(struct disk *d);
-/* Power is back: of what was not flushed some sectors, of so many bytes, are
- * there.  Between disk_detach() and disk_attach(). */
+/* Power is back: some sectors of the unflushed data survived.  A sector has
+ * @sector bytes; @seed chooses.  Call between disk_detach() and
+ * disk_attach(). */
 void disk_power(struct disk *d, uint64_t seed, uint32_t sector);
 void disk_attach(struct disk *d);
 void disk_detach(struct disk *d);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* lock_calls - what clients whose owners lock say, and what they are told. */
+/* lock_calls - encodes the requests of lock owners, and takes the replies. */
 #include "tests/crash/lock_calls.h"
 
 #include <arpa/inet.h>
@@ -231,7 +231,7 @@ void lc_take_reply(struct lock_wire *w, const struct lw_client *c,
 		take_host_reply(w, i - LM_OWNERS, xid);
 		return;
 	}
-	/* Not those of calls that were sent twice, nor of messages. */
+	/* Ignore replies to repeated calls, and to messages. */
 	if (w->sent[i].xid != xid || !w->m->owner[i].busy ||
 	    proc_of(c, &w->m->owner[i].op) - NLM_TEST_MSG < 5)
 		return;

@@ -4,7 +4,7 @@
  * by calls and by messages; and the lock manager and status monitor of each,
  * which the server calls.  All of it on one thread.
  *
- * Clients have the addresses 127.0.0.11 and so on.  Where this process may use
+ * Clients have the addresses 127.0.0.11 and so on.  Where this process can bind
  * port 111 there, they answer for their ports themselves; else the server does
  * not find them, and then no request waits and no client sends messages.
  */
@@ -50,17 +50,17 @@ struct lock_wire {
 		uint64_t sent_ms;
 	} sent[LM_OWNERS];
 	uint32_t seq;
-	/* The grace period ends between these; both 0: there is none. */
+	/* The grace period ends between these; both 0: no grace period. */
 	uint64_t grace_min, grace_max;
-	bool	 grace_known;		/* false: there may be none */
+	bool	 grace_known;		/* false: perhaps no grace period */
 };
 
-/* Takes the ports, where it may. */
+/* Binds the ports, where it can. */
 void lw_open(struct lock_wire *w, struct lockers *m);
 void lw_close(struct lock_wire *w);
 /* To a server that was just started. */
 void lw_connect(struct lock_wire *w, uint16_t tcp_port, uint16_t udp_port);
-/* The server has ended: takes what it still sent. */
+/* The server has ended: reads the rest of its replies. */
 void lw_disconnect(struct lock_wire *w);
 /* Sends the operation of owner @i. */
 void lw_send(struct lock_wire *w, unsigned i);

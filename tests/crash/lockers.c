@@ -125,7 +125,7 @@ static bool asks(const struct lm_op *op)
 	return is_lock(op) || op->kind == LM_TEST || op->kind == LM_SHARE;
 }
 
-/* Others may be refused for the bytes that @o may have now. */
+/* Excuse refusals of other requests for the bytes that @o may have now. */
 static void excuse_others(struct lockers *m, const struct lm_owner *o)
 {
 	for (unsigned i = 0; i < LM_OWNERS; i++) {
@@ -197,7 +197,7 @@ static void is_given(struct lockers *m, struct lm_owner *o,
 	memset(&o->may[op->file][op->first], lock, op->last - op->first + 1);
 }
 
-/* The request did nothing: what was sure is so again. */
+/* The request did nothing: restore the state before it. */
 static void end_without(struct lockers *m, struct lm_owner *o)
 {
 	const struct lm_op *op = &o->op;
@@ -246,8 +246,8 @@ static void end_granted(struct lockers *m, struct lm_owner *o)
 		o->waits = o->waits && !o->refused;
 		o->refused = false;
 	} else if (op->kind == LM_CANCEL && o->cancels) {
-		/* The lock may have been given and taken back: then the owner
-		 * has not more than it asked for. */
+		/* The server might have given the lock and taken it back: then
+		 * the owner holds only the bytes of its request. */
 		o->waits = false;
 		memcpy(o->may[op->file], o->may_before, LM_BYTES);
 	} else if (op->kind == LM_CANCEL) {
@@ -287,8 +287,9 @@ static void end_refused(struct lockers *m, struct lm_owner *o, uint32_t status)
 	end_without(m, o);
 }
 
-/* It holds a part of what it wanted to cancel, by this or another LOCK.  One
- * that waited unlocks all of it, as clients do. */
+/* The owner holds a part of the range that it wanted to cancel, by this or
+ * another LOCK.  A waiting owner then unlocks the whole range, as clients
+ * do. */
 static void end_uncancelled(struct lockers *m, struct lm_owner *o)
 {
 	if (!has_any(o->may[o->op.file], &o->op))
@@ -478,7 +479,7 @@ bool lm_may_be_granted(const struct lockers *m, const struct lm_owner *o)
 	       !may_be_in_the_way(m, o, &o->wait);
 }
 
-/* Marks those for which a marked owner waits; true: there was a new one. */
+/* Marks owners that a marked owner waits for; returns true if one is new. */
 static bool mark_holders(const struct lockers *m, bool *marked)
 {
 	bool more = false;

@@ -6,8 +6,8 @@
  * reply said that the owner has it, and the owner has asked for nothing less
  * since.  An owner *may* have a lock that the server may have given, and not
  * taken back yet.  So a grant of a byte that another owner is sure of is a
- * defect; so is a refusal, unless somebody may have had a lock in the way since
- * the request was sent.
+ * defect; so is a refusal, unless another owner may have had a conflicting lock
+ * since the request was sent.
  */
 #pragma once
 
@@ -57,7 +57,7 @@ struct lm_owner {
 	bool	 early;			/* granted before the reply came */
 	struct lm_op wait;
 	bool	 refused;		/* it refused a lock: unlocks it */
-	bool	 excused;		/* the request may be refused */
+	bool	 excused;		/* a refusal is no defect */
 	int	 sure_other;		/* somebody in the way, or -1, */
 	unsigned sure_changes;		/* ... and its changes then */
 	unsigned changes;		/* that made less sure */
@@ -106,16 +106,16 @@ uint32_t lm_called_back(struct lockers *m, struct lm_owner *o,
 void lm_host_restarts(struct lockers *m, unsigned host);
 void lm_host_restarted(struct lockers *m, unsigned host);
 
-/* The server has ended: owners are owed what they were sure of. */
+/* The server has ended: it owes the owners the locks that they were sure of. */
 void lm_server_ended(struct lockers *m);
 /* The next bytes that the owner had, as a reclaim in *op; false: none. */
 bool lm_next_claim(const struct lm_owner *o, struct lm_op *op);
-/* The grace period is over: what was not claimed is lost. */
+/* The grace period is over: unclaimed locks are lost. */
 void lm_grace_ended(struct lockers *m);
 bool lm_owes(const struct lockers *m);
 /* Checks that no circle of owners waits, when nothing is under way. */
 void lm_check_circles(struct lockers *m);
 /* True if nothing is in the way of a waiter. */
 bool lm_may_be_granted(const struct lockers *m, const struct lm_owner *o);
-/* True if the owner may hold something of the bytes of @op. */
+/* True if the owner may hold some of the bytes of @op. */
 bool lm_is_held(const struct lm_owner *o, const struct lm_op *op);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* crash - the look for what is owed. */
+/* crash - checks the server's files against the model. */
 #include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -91,8 +91,8 @@ static bool fits(struct state *s, const struct seen *seen)
 	return true;
 }
 
-/* Makes slot->s what is there, which is what it was or what the operation
- * that nobody answered made of it. */
+/* Sets slot->s to the names that the server shows: the state before the
+ * unanswered operation, or after it. */
 static void adopt(struct crash *c, struct slot *slot)
 {
 	static const struct ack nothing;
@@ -149,8 +149,8 @@ static void check_data(struct crash *c, struct slot *slot, struct object *o,
 	struct wire *w = &c->wire[slot->index % CRASH_WIRES];
 	int status = wire_read(w, &o->fh, data, FILE_BYTES);
 
-	/* The verifier may be in the time of access, and a client that reads
-	 * had got the answer. */
+	/* READ can overwrite a verifier that is kept as the time of access.  A
+	 * client that reads has had CREATE's answer. */
 	o->verifier = 0;
 	OWED(c, slot, status == NFS3_OK, "READ: status %d", status);
 	OWED(c, slot, size >= (uint64_t)o->min * FILE_BLOCK &&
@@ -173,8 +173,8 @@ static void check_link(struct crash *c, struct slot *slot, struct object *o)
 	     "READLINK: status %d, '%s' not '%s'", status, got, want);
 }
 
-/* The handle leads to the file, or, where that may be, is stale and replaced
- * by the one that LOOKUP gave. */
+/* The handle leads to the file; where handles can go, it can also be stale, and
+ * LOOKUP's handle replaces it. */
 static struct wire_attr check_handle(struct crash *c, struct slot *slot,
 				     struct model_fh *fh, uint64_t fileid)
 {
@@ -245,8 +245,8 @@ static struct wire_attr create_again(struct crash *c, struct slot *slot,
 	return wire_exclusive(w, &wire_dirs[model_dir(name)], text, tag);
 }
 
-/* A client sends again what it had no answer to: the file is its own, made
- * before or now.  Where there is no room to make it, it stays in doubt. */
+/* The client repeats an unanswered exclusive CREATE: the file is its own, made
+ * before or now.  Without room to make it, it stays in doubt. */
 static void send_again(struct crash *c, struct slot *slot)
 {
 	struct wire *w = &c->wire[slot->index % CRASH_WIRES];
@@ -298,8 +298,9 @@ static void check_verifiers(struct crash *c, struct slot *slot)
 	}
 }
 
-/* Of a handle.  Without the system's handles a server looks for what it does
- * not find until the directory rests, and has its client come again. */
+/* The final status of a handle.  Without the system's handles the server
+ * searches for a lost file until its directory rests, and answers JUKEBOX until
+ * then. */
 static int status_in_the_end(struct wire *w, const struct model_fh *fh)
 {
 	int status;

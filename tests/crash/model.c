@@ -109,7 +109,7 @@ static bool pending_full(const struct object *o)
 	return false;
 }
 
-/* True if the object may be replaced by, or removed as, one of this kind. */
+/* True if an object of this kind can replace or remove the object. */
 static bool can_go(const struct object *o, bool is_dir)
 {
 	if (o->kind == KIND_DIR)
@@ -247,7 +247,7 @@ void model_choose(struct slot *slot)
 	} while (!try_choose(slot, op));
 }
 
-/* ---- what it does */
+/* ---- the next operation */
 
 static void let_go(struct state *s, int obj)
 {
@@ -441,7 +441,7 @@ bool model_block_ok(const struct object *o, uint32_t block,
 	return true;
 }
 
-/* ---- what it did */
+/* ---- the history */
 
 void model_remember(struct slot *slot, int status)
 {
@@ -474,7 +474,7 @@ void model_print(const struct slot *slot)
 	fflush(stdout);
 }
 
-/* The bytes at @at that are those of one tag, which is put in @tag. */
+/* Counts the bytes at @at that match one tag, and puts that in @tag. */
 static uint32_t same_bytes(uint32_t block, const uint8_t *data, uint32_t at,
 			   uint32_t *tag)
 {
@@ -495,8 +495,8 @@ static uint32_t same_bytes(uint32_t block, const uint8_t *data, uint32_t at,
 	return most;
 }
 
-/* Prints the pieces of a block by the tags of their WRITEs.  A few bytes can be
- * like those of some tag by chance. */
+/* Prints the pieces of a block by the tags of their WRITEs.  A few bytes can
+ * match some tag by chance. */
 static void print_content(uint32_t block, const uint8_t *data)
 {
 	uint32_t tag = 0, at = 0, n;

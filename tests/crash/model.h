@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * model - what a server acknowledged, and so owes.
+ * model - the state that a server acknowledged, and so owes.
  *
  * The work is done in slots.  A slot has a few names, in two directories that
  * all slots share, and at most two objects behind them; it has one operation
@@ -8,9 +8,9 @@
  * work at the same time.
  *
  * The data of a file is made from the tag of the WRITE that brought it, so
- * nothing of it is stored here.  What was written unstable is pending until
- * a COMMIT with the same verifier: until then a block may hold what is stable
- * or what is pending, byte by byte.
+ * nothing of it is stored here.  Unstable data is pending until a COMMIT with
+ * the same verifier: until then each byte of a block is the stable one or a
+ * pending one.
  */
 #pragma once
 
@@ -26,7 +26,7 @@
 /* Two blocks share a page, and a sector. */
 #define FILE_BLOCK	5000u
 #define FILE_PENDING	5		/* then a COMMIT is due */
-#define FILE_ROOM	16		/* with what is in doubt */
+#define FILE_ROOM	16		/* including data in doubt */
 
 struct model_fh {
 	uint32_t len;
@@ -46,14 +46,14 @@ struct object {
 	struct model_fh fh;		/* len 0: not known yet */
 	uint64_t fileid;
 	int	 mode;			/* -1: not known */
-	int	 old_mode;		/* may also be this; -1: no */
+	int	 old_mode;		/* or this mode; -1: no */
 	uint32_t tag;			/* of a symbolic link's target */
 	uint32_t verifier;		/* of EXCLUSIVE CREATE; 0: forgotten */
 	bool	 child;			/* of a directory */
 	struct model_fh child_fh;
-	uint32_t min, max;		/* size in blocks that it may have */
+	uint32_t min, max;		/* bounds of its size in blocks */
 	struct block block[FILE_BLOCKS];
-	uint64_t verf;			/* of what is pending */
+	uint64_t verf;			/* of the pending data */
 	bool	 redo;			/* the verifier changed: send again */
 };
 
@@ -98,7 +98,7 @@ struct slot {
 	struct done history[SLOT_HISTORY];
 };
 
-/* The results in a reply, beside its status. */
+/* The results in a reply, except its status. */
 struct ack {
 	struct model_fh fh;
 	uint64_t fileid;
@@ -123,9 +123,9 @@ void model_fill(uint32_t tag, uint32_t block, uint8_t *out);
 void model_choose(struct slot *slot);
 /* Applies @op to @s. */
 void model_apply(struct state *s, const struct op *op, const struct ack *ack);
-/* @op may have happened or not: what of it shows in no name. */
+/* @op is in doubt: marks its effects that show in no name. */
 void model_doubt(struct state *s, const struct op *op);
-/* The server was started again: what is pending has to be sent again. */
+/* The server was restarted: pending data has to be sent again. */
 void model_restarted(struct state *s);
 /* True if @data (FILE_BLOCK bytes) is a possible content of @block of the
  * file. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * gannetd is killed at random moments and started again, while clients make,
- * change, move and remove things: what was acknowledged is there.
+ * change, move and remove files: all acknowledged changes are there.
  *
  * GANNET_CRASH_KILLS is how often, for each transport and kind of handle;
  * GANNET_CRASH_SEED makes the same choices again.
@@ -31,7 +31,8 @@ static void kill_again_and_again(int i, bool other)
 	daemon_prepare(&c->d);
 	c->d.uid = other && geteuid() == 0 ? OTHER : 0;
 	c->table = i & 1 || other;
-	/* After its restart it can't open what its owner may not. */
+	/* After its restart the server can only open files that their owners
+	 * can. */
 	model_mode_always = other || geteuid() ? 0600 : 0;
 	c->iwarp = i & 2;
 	crash_prepare(c, NULL);

@@ -2,12 +2,12 @@
 /*
  * The disk of one export hangs.
  *
- * No call makes a poller wait for it: there is one poller, and each call of the
- * hung export is followed by one of an export that is well, on another
- * connection.  And no reload waits for it, nor the end of the server.
+ * No call makes the only poller wait for it: after each call of the hung
+ * export, a call of a healthy export is answered on another connection.  And no
+ * reload waits for it, nor the end of the server.
  *
- * An ext4 whose journal is just being committed keeps whoever changes an inode
- * waiting: see disk.h for how it comes to hang.
+ * While ext4 commits its journal, changes of inodes wait: see disk.h for how it
+ * comes to hang.
  */
 #include <fcntl.h>
 #include <signal.h>
@@ -131,7 +131,7 @@ static pid_t hang(void)
 	}
 	close(fd);
 	EVENTUALLY(state_of(pid) == 'D');
-	/* The kernel's journal comes to the disk, too. */
+	/* Let the kernel's journal reach the disk. */
 	pause_on_purpose(200000);
 	return pid;
 }
@@ -145,7 +145,7 @@ static void count(struct rpc_context *rpc, int status, void *data, void *arg)
 	answered++;
 }
 
-/* Calls of the hung export may wait; the other export goes on. */
+/* Calls of the hung export wait or not; the other export goes on. */
 static void others_go_on(const char *what)
 {
 	struct wire_attr a;
@@ -312,7 +312,7 @@ TEST(no_reload_waits_for_a_disk_and_the_end_is_in_time)
 	kill(d.pid, SIGTERM);
 	ck_assert(daemon_logged(&d, "ending: "));
 	kill(d.pid, SIGTERM);
-	/* The kernel keeps the process; what is its is free for another. */
+	/* The kernel keeps the process, but another server can start. */
 	other = d;
 	write_exports(false, "");
 	EVENTUALLY(daemon_start(&other, (const char *const[]){

@@ -130,8 +130,8 @@ TEST(a_full_quota_says_DQUOT)
 	c.may[0] = NFS3ERR_DQUOT;
 	crash_start(&c);
 	work(4);
-	/* Lifting the limit would take a block of metadata, which the quota
-	 * may have no room for. */
+	/* Lifting the limit would take a block of metadata, for which the quota
+	 * perhaps has no room. */
 	ck_assert(quota("btrfs quota disable $1"));
 	c.may[0] = 0;
 	work(1);

@@ -306,7 +306,7 @@ static void check_told(struct world *t)
 		}
 }
 
-/* Behind the grace period: what was not reclaimed is free. */
+/* After the grace period: locks that were not reclaimed are free. */
 static void live_on(struct world *t)
 {
 	work_until(t, t->w.grace_max + 1, ~0ul);
@@ -334,7 +334,8 @@ static void live(struct world *t, bool to_the_end)
 	t->grace = lm_owes(&t->m);
 	if (t->grace)
 		choose_claims(t);
-	/* The chance that no host is on the list: then there is no grace. */
+	/* By chance no host is on the list, so the server has no grace
+	 * period. */
 	if (!t->grace && !t->m.granted)
 		t->w.grace_min = t->w.grace_max = 0;
 	if (to_the_end || !t->grace)
@@ -421,8 +422,8 @@ static void start_mem(struct world *t)
 }
 
 /* Owner 0 of host 0 and owner 1 of host 1 lock, and the server is killed.  The
- * next one tells both, and is killed when host 1 has claimed: host 0, which
- * was not as fast, is told by the third one, too. */
+ * next server tells both hosts, and is killed when host 1 has claimed.  The
+ * third one tells host 0 again, which was slower. */
 static void tell_again(struct world *t)
 {
 	struct lm_op op = { .kind = LM_LOCK, .exclusive = true };

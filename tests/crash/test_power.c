@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The power of the server's machine fails at random moments: what was
- * acknowledged is on the disk.  See disk.h for what a disk may lose.
+ * The power of the server's machine fails at random moments: all acknowledged
+ * changes are on the disk.  See disk.h for what a disk can lose.
  *
  * GANNET_CRASH_CUTS is how often, for each file system, GANNET_CRASH_DEATHS how
  * often the disk alone fails; GANNET_CRASH_SEED makes the same choices again.

@@ -160,7 +160,7 @@ static void op_done(struct rpc_context *rpc, int status, void *data,
 		nfs = *(int *)data;
 		if (nfs == NFS3_OK)
 			take_ack(slot->op.kind, data, &ack);
-		/* A write may be short; the rest of it is not there. */
+		/* A write can be short: only its beginning is there. */
 		if (nfs == NFS3_OK && slot->op.kind == OP_WRITE &&
 		    FROM(data, WRITE3, count) != slot->op.count * FILE_BLOCK)
 			nfs = -2;

@@ -35,7 +35,7 @@ bool wire_mount(struct wire *w, const char *path, struct model_fh *root);
 
 /* Where the names of slots are. */
 extern struct model_fh wire_dirs[SLOT_DIRS];
-/* Called when an operation is over: @status is nfsstat3, or -1 if there was no
+/* Called when an operation ends: @status is nfsstat3, or -1 without an
  * answer. */
 typedef void wire_done_fn(struct slot *slot, int status,
 			  const struct ack *ack);
@@ -58,7 +58,8 @@ bool wire_mkdir(struct wire *w, const struct model_fh *dir, const char *name,
 /* Gives what @from has as @name to @to, with the same name; a status. */
 int wire_move(struct wire *w, const struct model_fh *from, const char *name,
 	      const struct model_fh *to);
-/* All of a file of at most @size bytes; what it lacks is zeros.  A status. */
+/* Reads a whole file of at most @size bytes, padded with zeros.  Returns a
+ * status. */
 int wire_read(struct wire *w, const struct model_fh *fh, uint8_t *data,
 	      uint32_t size);
 int wire_readlink(struct wire *w, const struct model_fh *fh, char out[1025]);

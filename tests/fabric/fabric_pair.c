@@ -4,9 +4,9 @@
  *
  * 	fabric_pair [loop[,SEED] | iwarp[OPTIONS] | verbs [ADDRESS [TEST]]]
  *
- * ADDRESS is one of an RDMA device.  Without any, it is the fabric that needs
- * none.  TEST is a part of the names of those to be run.  OPTIONS are those
- * of tests/fabric/iwarp_options.h.
+ * ADDRESS belongs to an RDMA device.  The default is the loop fabric, which
+ * needs none.  With TEST, only tests whose names contain it run.
+ * tests/fabric/iwarp_options.h has the OPTIONS.
  */
 #include <arpa/inet.h>
 #include <errno.h>

@@ -89,7 +89,7 @@ void pair_stop(void);
 void pair_ask(struct pair *p);
 /* 0 with all Receives posted, or what fabric_setup() said. */
 int pair_setup(struct pair_end *e);
-/* Accepts; the connection may be gone already. */
+/* Accepts, even if the connection has already ended. */
 void pair_start_passive(struct pair_end *e);
 void pair_accept(struct pair *p);
 /* All of the above, and the active end's first message arrived. */

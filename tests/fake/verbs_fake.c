@@ -85,7 +85,7 @@ static void push(struct fake_cq *cq, uint64_t wr_id, enum ibv_wc_status status,
 	struct ibv_wc *wc = &cq->wc[cq->tail++ % CQ_SIZE];
 
 	FAKE_CHECK(cq->tail - cq->head <= (unsigned)cq->cq.cqe);
-	memset(wc, 0x5a, sizeof(*wc));	/* what is not valid */
+	memset(wc, 0x5a, sizeof(*wc));	/* invalid fields */
 	wc->wr_id = wr_id;
 	wc->status = status;
 	if (status == IBV_WC_SUCCESS) {
@@ -319,7 +319,7 @@ static int req_notify_cq(struct ibv_cq *ibcq, int solicited)
 
 	fake_lock();
 	qp = fake.qp;
-	/* Just before it is armed, so that no event tells of it. */
+	/* Complete just before it is armed: then no event reports it. */
 	if (fake.eager && qp && qp->sends_done < qp->nsends)
 		send_done(qp, IBV_WC_SUCCESS);
 	cq->armed = true;
@@ -462,7 +462,7 @@ int ibv_destroy_cq(struct ibv_cq *ibcq)
 	return 0;
 }
 
-/* There is one queue to a channel, as the provider has it. */
+/* Each channel has one queue, as in the provider. */
 int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq,
 		     void **cq_context)
 {

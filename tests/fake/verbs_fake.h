@@ -3,8 +3,8 @@
  * verbs_fake - librdmacm and libibverbs with devices that do what the test
  * says: functions of the same names, linked instead of the libraries.
  *
- * There are two slots, with a device in each.  That in slot 1 has the addresses
- * 198.51.100.x and 2001:db8:2::x, that in slot 0 all others.
+ * Each of two slots holds a device.  The device in slot 1 has the addresses
+ * 198.51.100.x and 2001:db8:2::x, the device in slot 0 all others.
  *
  * What the libraries would punish with a hang or a crash (an id destroyed
  * with an event unacknowledged, a queue in use destroyed, ...) aborts.

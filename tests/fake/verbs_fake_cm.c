@@ -124,7 +124,7 @@ struct ibv_context **rdma_get_devices(int *n)
 	fake_lock();
 	fake.looks++;
 	some = fake_device_in(0) || fake_device_in(1);
-	/* Without one it keeps those that it has open. */
+	/* librdmacm keeps its open devices when no device is left. */
 	if (some)
 		close_gone();
 	fake_unlock();
@@ -161,7 +161,8 @@ static struct fake_event *new_request(const void *private_data, uint8_t len,
 	memcpy(ev->private_data, private_data, len);
 	ev->event.param.conn.private_data = len ? ev->private_data : NULL;
 	ev->event.param.conn.private_data_len = len;
-	/* As the CM has it: what the peer gives us, and what it wants. */
+	/* As the CM reports: the depth that the peer offers, and the depth it
+	 * wants. */
 	ev->event.param.conn.initiator_depth = ird;
 	ev->event.param.conn.responder_resources = ord;
 	return ev;

@@ -47,8 +47,8 @@ struct fake_device *fake_device_in(unsigned slot);
 void fake_async_init(struct fake_device *d);
 /* Makes the device's events readable. */
 void fake_async_tell(struct fake_device *d);
-/* Like ibv_destroy_qp(): waits for those that were taken, and takes back
- * those that were not. */
+/* Like ibv_destroy_qp(): waits until taken events are acknowledged, and removes
+ * the rest. */
 void fake_async_purge(const void *queue);
 
 struct fake_channel {
@@ -91,12 +91,12 @@ void fake_unlock(void);
 /* The wire, verbs_fake_wire.c.  With the lock, all of these. */
 void fake_wire_add(struct fake_qp *qp);
 void fake_wire_del(struct fake_qp *qp);
-/* There is work, or a Receive. */
+/* Some work or a Receive was posted. */
 void fake_wire_kick(void);
 /* No more Reads are in flight than was agreed. */
 void fake_wire_check_reads(const struct fake_qp *qp);
-/* Finds the bytes at @addr, which are elsewhere in a dma-buf.  NULL: the key is
- * none of the domain's, or does not name that memory for that. */
+/* Finds the bytes at @addr, which are elsewhere in a dma-buf.  NULL: no key of
+ * the domain covers that memory for that access. */
 uint8_t *fake_mr_at(struct ibv_pd *pd, uint32_t key, const void *addr,
 		    size_t len, int access);
 /* Gives the window its key and its memory. */

@@ -121,7 +121,7 @@ static bool carry(struct fake_qp *qp, const struct fake_wr *wr)
 	return true;
 }
 
-/* Carries out the next step of the queue pair.  False: there is none. */
+/* Carries out the next step of the queue pair.  False: no step to do. */
 static bool step(struct fake_qp *qp)
 {
 	if (qp->error || !qp->peer || qp->peer->error ||

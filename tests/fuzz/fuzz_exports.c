@@ -32,7 +32,7 @@ static bool in_netgroup(const char *group, const char *host)
 	return group[0] == 'a';
 }
 
-/* Never published: what it names need not be mounted. */
+/* Never published, so its paths need not be mounted. */
 static struct export_table *the_table(void)
 {
 	static const struct resolver r = {
@@ -68,8 +68,8 @@ static void check(const struct export_set *set)
 	}
 }
 
-/* Asks all names of @set.  Sets that were never published have no number of
- * their own: what was learnt for one must not be taken for another's. */
+/* Asks all names of @set.  Unpublished sets have no numbers: an answer for one
+ * must not be taken for another's. */
 static void ask(struct export_table *t, const struct export_set *set)
 {
 	memo_destroy(t->peers);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Calls of RPCSEC_GSS, with the mechanism that keeps no secret.  The first byte
- * of the input chooses what the others are: all that comes behind the flavor of
- * the credential; or the arguments of a call in a context that there is, as
- * they are on the wire, or bare, to be protected.  The second byte says where
- * the message is cut in two segments, as an RDMA transport may deliver it.
+ * of the input chooses the meaning of the rest: all bytes behind the flavor of
+ * the credential; or the arguments of a call in an existing context, as they
+ * are on the wire, or bare, to be protected.  The second byte says where the
+ * message is cut in two segments, as an RDMA transport can deliver it.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -95,9 +95,9 @@ static void put_args(struct xdr_out *x, const uint8_t *data, size_t len)
 	}
 }
 
-/* Sends the message in two pieces.  The reply has a form that RFC 5531 section
- * 9 has, and is left to the caller, at @x, behind its header.  NULL: there is
- * none, or it is an error. */
+/* Sends the message in two pieces, and checks that the reply has a form of RFC
+ * 5531 section 9.  Leaves @x behind the reply's header.  NULL: no reply, or an
+ * error. */
 static struct fake_call *exchange(const struct xdr_out *out, uint32_t cut,
 				  struct xdr_in *x)
 {
@@ -178,7 +178,7 @@ static void start(void)
 	make_context();
 }
 
-/* Begins the message with what is not the input's. */
+/* Begins the message with the fields that the input does not choose. */
 static void put_begin(struct xdr_out *x, uint32_t proc)
 {
 	if (cred.service) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * fuzz_iwarp_mpa - start-up frames: whatever comes is bounded, and what is
- * taken encodes to what it was.  The first byte: request or reply.
+ * fuzz_iwarp_mpa - start-up frames: the length of any frame is bounded, and a
+ * decoded frame survives encoding.  The first byte: request or reply.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * fuzz_iwarp_rdmap - a stream of FPDUs, cut as the first byte says: nothing
- * is touched that was not offered, whatever comes and however it comes, and
- * how it comes makes no difference.
+ * fuzz_iwarp_rdmap - a stream of FPDUs, cut as the first byte says: no input
+ * touches memory that was not offered, and the cuts make no difference.
  *
  * First byte: bit 0 CRCs are on; bit 1 they are put right first, so that a
  * fuzzer gets past them; bits 2.. how many bytes come at a time.
@@ -64,7 +63,7 @@ static void compare(void)
 		require(memcmp(whole.recv[i], cut.recv[i],
 			       whole.recv_len[i]) == 0);
 	}
-	/* The one that broke a rule may have been placed in part. */
+	/* The Write that broke a rule is perhaps placed in part. */
 	if (whole.r.term == TERM_NONE)
 		require(memcmp(whole.open, cut.open, WORLD_OPEN) == 0);
 }

@@ -111,7 +111,7 @@ static void learn(unsigned proc, struct xdr_in *x)
 	fh = xdr_get_opaque(x, NFS3_FHSIZE);
 	if (!xdr_ok(x) || fh.len == 0)
 		abort();
-	/* The first stays what it is: the root. */
+	/* The first stays the root. */
 	nhandles = nhandles % (HANDLES - 1) + 1;
 	memcpy(handles[nhandles].data, fh.data, fh.len);
 	handles[nhandles].len = fh.len;

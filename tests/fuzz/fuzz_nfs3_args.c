@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Arguments of NFS version 3, of any bytes.  The first byte says of which
- * procedure, the second where the rest is cut in two segments.  Every byte
- * that the result names is read, so that one outside is found.
+ * Arguments of NFS version 3, of any bytes.  The first byte selects the
+ * procedure, the second where the rest is cut in two segments.  Every byte of
+ * the result is read, so a sanitizer finds one that is out of bounds.
  */
 #include <stdlib.h>
 

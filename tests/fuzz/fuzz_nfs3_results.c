@@ -2,8 +2,8 @@
 /*
  * Results of NFS version 3, of any bytes, as a server can send them to
  * gannet-nfs.  The first byte selects the procedure, the second where the rest
- * is cut in two segments.  Every byte that the result names is read, so that
- * one outside is found.
+ * is cut in two segments.  Every byte of the result is read, so a sanitizer
+ * finds one that is out of bounds.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -32,7 +32,7 @@ static void check_handle(const struct nfs3_fh *fh)
 	read_all(fh->data, fh->len);
 }
 
-/* The results, and the entries that follow those of a listing. */
+/* Checks the results, and the entries after the first of a listing. */
 static void check_results(struct xdr_in x, enum nfs3_procnum proc)
 {
 	bool plus = proc == NFSPROC3_READDIRPLUS;
@@ -56,7 +56,7 @@ static void check_results(struct xdr_in x, enum nfs3_procnum proc)
 	}
 }
 
-/* The tool takes no more bytes than it has asked for. */
+/* The tool takes no more bytes than it requested. */
 static void check_op(struct xdr_in x, enum nfsc_kind kind)
 {
 	struct nfsc_op op = { .kind = kind, .count = ROOM,

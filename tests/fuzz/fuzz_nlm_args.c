@@ -15,7 +15,7 @@ static bool (*const decode[])(struct xdr_in *, void *) = {
 	nlm_get_cancel1, nlm_get_cancel4, nlm_get_unlock1, nlm_get_unlock4,
 	nlm_get_share, nlm_get_res, nlm_get_notify, nlm_get_free_all,
 };
-#define OF_FILES	9u		/* those that fill struct nlm_args */
+#define OF_FILES	9u		/* these fill struct nlm_args */
 
 union all_args {
 	struct nlm_args file;

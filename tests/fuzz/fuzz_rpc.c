@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * RPC calls of any bytes, against a program that takes all ways through the
- * dispatcher.  The first byte says where the message is cut in two segments,
- * as an RDMA transport may deliver it.
+ * RPC calls of any bytes, to a program that takes every path through the
+ * dispatcher.  The first byte says where the message is cut in two segments, as
+ * an RDMA transport can deliver it.
  */
 #include <stdlib.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * RPC-over-RDMA messages of any bytes: what is decoded must lie within the
- * message, splice into a call that does too, and make replies that can be
- * decoded again.
+ * RPC-over-RDMA messages of any bytes: decoded parts must lie within the
+ * message, splice into a call that does so as well, and make replies that can
+ * be decoded again.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -39,7 +39,7 @@ static void check_layout(const struct rpcrdma_header *h, uint32_t body)
 
 	if (rpcrdma_layout_plan(h, body, &l) < 0)
 		return;
-	/* Of what is longer only the beginning is pulled. */
+	/* Of a longer call only the beginning is pulled. */
 	check(l.call_len <= MSG_MAX_LEN && l.sink_len <= MSG_MAX_LEN);
 	check(l.call_len + l.cut <= MSG_MAX_TAKEN + 4);
 	check(l.npieces <= MSG_MAX_SEGS);

@@ -11,7 +11,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 static bool (*const decode[])(struct xdr_in *, void *) = {
 	rquota_get1, rquota_get2, rquota_get_set1, rquota_get_set2,
 };
-#define OF_QUOTAS	2u		/* those that fill struct rquota_args */
+#define OF_QUOTAS	2u		/* these fill struct rquota_args */
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {

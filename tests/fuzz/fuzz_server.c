@@ -2,7 +2,7 @@
 /*
  * The whole server, as a byte stream reaches it: over TCP, or over TCP as
  * iWARP, which carries RPC-over-RDMA messages; over files in memory, or over
- * real ones in a directory of its own.
+ * real ones in a private directory.
  *
  * The input is a byte that says which of these, then items: a kind, a length of
  * two bytes, the bytes.  A message gets the framing of its stream, and a handle
@@ -52,7 +52,7 @@ static struct world *w;			/* the input's */
 static int fd;
 static bool over_iwarp;
 static uint32_t msn;
-/* FPDUs of the server's, as far as they came, and what it wants to read. */
+/* The server's FPDUs, as far as they came, and the Read that it asked for. */
 static uint8_t in[1 << 17];
 static size_t have;
 static bool asked, may_ask;
@@ -73,7 +73,7 @@ static void remove_files(void)
 	worlds[1].path[0] = '\0';
 }
 
-/* Real files belong to nobody, and so do their callers. */
+/* User "nobody" owns the real files, and makes the calls. */
 static void make_files(struct world *v)
 {
 	static bool registered;
@@ -134,8 +134,8 @@ static void stop(struct world *v)
 		remove_files();
 }
 
-/* Takes what is there; waits so long for it.  False: the server has ended the
- * connection. */
+/* Reads what has arrived, after waiting @ms at most.  False: the server has
+ * ended the connection. */
 static bool take(int ms)
 {
 	struct pollfd p = { .fd = fd, .events = POLLIN };

@@ -81,7 +81,7 @@ static void put_segment(struct item *it, uint32_t len)
 	put(it, rnd(8) ? 4096 : UINT32_MAX);
 }
 
-/* A handle, some words that may be anything's arguments, perhaps a name. */
+/* A handle, some words that any procedure may take, perhaps a name. */
 static void put_args(struct item *it, uint32_t proc)
 {
 	put(it, HANDLE_LEN);
@@ -162,7 +162,7 @@ static void make_call(struct item *it)
 		abort();
 }
 
-/* Room for another item at @at; what has none is lost. */
+/* Makes room for an item at @at; when all places are taken the last is lost. */
 static struct item *insert(size_t at)
 {
 	if (nitems < ITEMS_MAX)

@@ -34,7 +34,7 @@ static void replay_file(const char *path)
 		die(path);
 	len = fread(data, 1, INPUT_MAX, f);
 	fclose(f);
-	/* As long as the input, so that a read behind its end is found. */
+	/* As long as the input: a sanitizer finds a read behind its end. */
 	exact = malloc(len ? len : 1);
 	if (!exact)
 		die(path);

@@ -9,8 +9,8 @@
  *   cut		no request is answered from here on
  *   fail		every request fails
  *   power SEED SECTOR	the device is gone; the answer names the new one, which
- *			has what was flushed, and by SEED some sectors, of so
- *			many bytes, of what was not
+ *			has the flushed data, and of the rest some sectors of
+ *			SECTOR bytes, chosen by SEED
  *   quit		it ends, and the disk with it
  */
 #include <stdio.h>

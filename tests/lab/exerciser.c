@@ -2,8 +2,8 @@
 /*
  * exerciser FILE SEED OPERATIONS [SECONDS]: random reads, writes, truncates,
  * mappings and reopens of one file, each checked against a copy in memory.
- * With SECONDS it goes on until they are over.  In the end the file has what
- * the copy has; prints its size.
+ * With SECONDS it goes on until they are over.  In the end the file and the
+ * copy agree; prints the size.
  */
 #include <errno.h>
 #include <fcntl.h>

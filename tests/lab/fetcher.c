@@ -10,7 +10,7 @@
  * a memory window of it instead, and the number of registrations goes to
  * standard error.  With dmabuf, the answer to the registration of a dma-buf
  * goes there first; the calls offer memory that is registered for each, as a
- * program does where there is no dma-buf.
+ * program does without a dma-buf.
  */
 #include <arpa/inet.h>
 #include <errno.h>

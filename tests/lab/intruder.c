@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * intruder - an iWARP peer that writes where it was only to be read from.
+ * intruder - an iWARP peer that writes to memory it has no right to.
  *
  *	intruder ADDRESS PORT
  *
  * Speaks MPA, DDP and RDMAP by hand, without CRCs, to a server on an RDMA
- * device.  Each connection sends a WRITE with a Read chunk, so that the server
- * names its sink in an RDMA Read Request; then it sends an RDMA Write
+ * device.  Each connection sends a WRITE with a Read chunk, so the server names
+ * its sink in an RDMA Read Request; then it sends an RDMA Write
  *
  *	past the end of that sink,
  *	before its beginning,

@@ -4,12 +4,12 @@
  *
  *   ledger write DIR ACK SECONDS   writes record after record into DIR, and
  * 	each is made safe in one of the ways below.  ACK, a file elsewhere,
- * 	then holds how many are safe.  Ends when there is a file ACK.stop, or
+ * 	then holds how many are safe.  Ends when a file ACK.stop exists, or
  * 	after SECONDS.
  *   ledger check DIR COUNT	    the first COUNT records are in DIR.
  *
  * Most records go into one file, which is fsynced after each.  Others are
- * files of their own: fsynced, only closed, renamed after the fsync, in a new
+ * separate files: fsynced, only closed, renamed after the fsync, in a new
  * directory, or removed again.  Every fourth file is open with O_SYNC.
  */
 #include <errno.h>
@@ -74,8 +74,8 @@ static int write_record(const char *path, off_t at, unsigned long number)
 }
 
 /*
- * A call that is sent again after the server was started again finds its own
- * work: the name is there already, or no more.  The check will tell.
+ * A call that is repeated after a restart of the server can find its own work:
+ * the name exists already, or is gone.  The check will find out.
  */
 static int unless(int expected, int result)
 {

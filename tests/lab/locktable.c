@@ -6,8 +6,8 @@
  *	locktable posix|ofd FILE [COMMAND...]
  *
  * This process is A.  B is another one on this machine, or where COMMAND, which
- * is a prefix such as nsenter with its arguments, runs programs.  Prints what
- * was not as the table says; status 0 when all was.
+ * is a prefix such as nsenter with its arguments, runs programs.  Prints
+ * results that differ from the table; status 0 when none does.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -160,8 +160,8 @@ static bool ask_sizes(unsigned *to, unsigned *from)
 }
 
 /* Finds the inline sizes of the connection: the smaller ones of the two sides
- * (RFC 8797), as "client's/server's Sends".  That of the mount before may take
- * its time to close. */
+ * (RFC 8797), as "client's/server's Sends".  The connection of the previous
+ * mount can take time to close. */
 static bool agrees(const struct line *l, char out[32])
 {
 	unsigned to, from, want = l->inline_size;

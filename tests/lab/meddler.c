@@ -327,7 +327,7 @@ static bool pass(struct conn *c, struct way *w, uint8_t *frame, size_t len)
 	return due ? meddle(c, w, &o, frame, len) : put(w, frame, len);
 }
 
-/* Takes what has come and passes the whole frames on. */
+/* Receives bytes and passes the whole frames on. */
 static bool move(struct conn *c, struct way *w)
 {
 	ssize_t n = recv(w->from, w->buf + w->len, BUFFER - w->len, 0);

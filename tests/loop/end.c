@@ -232,7 +232,7 @@ void loop_end_free(struct fabric_conn *c)
 	mutex_lock(&link->lock);
 	link->end[e->side] = NULL;
 	loop_link_break(link, -ECONNRESET, -ECONNRESET);
-	/* A rejected peer may have work under way. */
+	/* A rejected peer can have work under way. */
 	later = e->kicked;
 	e->freed = later;
 	mutex_unlock(&link->lock);
@@ -384,7 +384,7 @@ static void end_task(struct loop_task *t)
 	} else if (e->state == END_BROKEN && !e->kicked) {
 		e->gone = true;
 		mutex_unlock(&link->lock);
-		/* The owner may free the end in here. */
+		/* The owner can free the end in here. */
 		e->base.closed(&e->base, e->err);
 		return;
 	}

@@ -50,7 +50,7 @@ struct provider {
 
 enum end_state {
 	END_NEW,		/* no queues */
-	END_SETUP,		/* Receives may be posted */
+	END_SETUP,		/* the owner can post Receives */
 	END_ASKING,		/* active: waits for the answer */
 	END_LIVE,
 	END_BROKEN,		/* everything is flushed */
@@ -136,8 +136,8 @@ int loop_mr_window(struct fabric_mr *mr, struct fabric_conn *c, void *addr,
 /* True if the local memory belongs to a registration that allows the access. */
 bool loop_mr_local_ok(struct device *d, const struct fabric_sge *sge,
 		      unsigned access);
-/* Returns the memory that the peer of @c may reach, or NULL.  The lock of its
- * device's registrations is held. */
+/* Returns the memory that the peer of @c can access, or NULL.  The caller holds
+ * the lock of the device's registrations. */
 void *loop_mr_remote(const struct fabric_conn *c, uint32_t handle,
 		     uint64_t offset, uint64_t len, unsigned access);
 /* Without it.  False: the peer of @c has no such handle. */

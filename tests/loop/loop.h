@@ -53,7 +53,7 @@ struct loop_fabric_counts {
 	unsigned deepest_reads;	/* most Reads in flight on one end */
 	unsigned deepest_queue;	/* most steps on one send queue */
 	unsigned ends;		/* ends that were not freed */
-	unsigned mrs;		/* registrations there are, */
+	unsigned mrs;		/* registrations, */
 	size_t	 mr_bytes;	/* how much memory, */
 	size_t	 passive_bytes;	/* and how much of it on the passive device */
 };

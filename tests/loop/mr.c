@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* mr - registrations: the memory that each side may touch. */
+/* mr - registrations: the memory that each side can access. */
 #include "tests/loop/impl.h"
 
 #include <errno.h>
@@ -162,7 +162,7 @@ bool loop_mr_local_ok(struct device *d, const struct fabric_sge *sge,
 	return ok;
 }
 
-/* The one that the peer of @c may use for one of @access, or NULL. */
+/* Finds a region that the peer of @c has a right of @access to, or NULL. */
 static struct mr *find_remote(const struct fabric_conn *c, uint32_t handle,
 			      unsigned access)
 {

@@ -87,7 +87,7 @@ static void load_hold(const struct model_server *s, unsigned o)
 	struct nlm_owner *owner = nlm_owner_get(&nlm.table, &who);
 
 	owner->host->monitored = true;
-	owner->host->calling = OWNERS;	/* so many may end */
+	owner->host->calling = OWNERS;	/* the call can end so many */
 	for (unsigned b = 0; b < BYTES; b++)
 		if (s->held[o][b])
 			set_range(nlm_hold_make(&nlm, the_file, owner), b,
@@ -397,8 +397,8 @@ static unsigned told_mask(const struct model_server *s, unsigned i)
 	abort();
 }
 
-/* ---- what has to hold; @has is what the clients believe, @racy, that their
- * own threads raced for the same bytes */
+/* ---- invariants; @has is the clients' view, @racy marks bytes that their own
+ * threads raced for */
 
 static bool conflict(unsigned a, unsigned b)
 {
@@ -426,9 +426,8 @@ static bool model_is_right(const struct model_server *s, const uint8_t *has,
 	return true;
 }
 
-/* Nothing is under way: the server holds no lock without an owner.  That is so
- * for threads that raced, too, unless the process has ended before a reply
- * came (2). */
+/* Nothing is under way: every lock of the server has an owner.  That includes
+ * threads that raced, unless the process ended before a reply came (2). */
 static bool model_is_clean(const struct model_server *s, const uint8_t *has,
 			   const uint8_t *racy)
 {

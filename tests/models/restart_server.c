@@ -320,7 +320,7 @@ static bool model_has_job(const struct model_server *s)
 	return s->dropped[0] || s->dropped[1];
 }
 
-/* ---- what has to hold; @has is what the host's processes believe */
+/* ---- invariants; @has is the view of the host's processes */
 
 static bool model_is_right(const struct model_server *s, const uint8_t *has)
 {

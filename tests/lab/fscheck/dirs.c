@@ -148,7 +148,7 @@ static bool a_directory_shrinks_while_it_is_listed(void)
 	}
 	MUST(errno == 0 && n == MANY);
 	closedir(d);
-	/* The client may list what it cached; a change makes it ask again. */
+	/* The client can list from its cache; a change makes it ask again. */
 	MUST(put_file(mnt, ".new", 0, 0) && unlinkat(mnt, ".new", 0) == 0);
 	return listed_once(false, 2);
 }

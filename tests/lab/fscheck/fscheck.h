@@ -43,7 +43,7 @@ bool has_file(int dir, const char *name, size_t len, unsigned seed);
 /* The attributes of both the client's and the server's stat, if they agree. */
 bool both_stat(const char *name, struct stat *st);
 
-/* Runs @run as someone else, in a child; what it returned. */
+/* Runs @run as another user, in a child; returns its result. */
 bool as_user(uid_t uid, gid_t gid, const gid_t *groups, size_t n,
 	     bool (*run)(void));
 

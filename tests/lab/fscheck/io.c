@@ -14,7 +14,7 @@
 #define MIB (1024 * 1024)
 #define GIB (1024L * MIB)
 
-/* At and around what one page, one chunk, one transfer holds. */
+/* Sizes at and around a page, a chunk and a transfer. */
 static const struct {
 	size_t len;
 	off_t offset;
@@ -58,7 +58,7 @@ static bool odd_sizes_and_offsets_are_written(void)
 	return true;
 }
 
-/* O_DIRECT, so that the READ on the wire is as odd as the read. */
+/* O_DIRECT makes the READ on the wire as odd as the read. */
 static bool odd_sizes_and_offsets_are_read(void)
 {
 	char *buf = malloc(3 * MIB);
@@ -229,8 +229,8 @@ static bool mappings_show_the_servers_data(void)
 	return true;
 }
 
-/* The client removes an unlinked file when its own work queue has let go of the
- * last request for it, which may be shortly after close(). */
+/* The client removes an unlinked file when its work queue has let go of the
+ * last request for it, perhaps shortly after close(). */
 static bool is_removed_soon(const char *path)
 {
 	for (int i = 0; i < 1000; i++) {

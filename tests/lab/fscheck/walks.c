@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Listings of directories that change.  The mount has actimeo=0, or the client
- * would show what it cached, and an rsize of 4096, so that a listing takes many
- * calls.
+ * would list from its cache, and an rsize of 4096: a listing takes many calls.
  */
 #include "tests/lab/fscheck/fscheck.h"
 
@@ -142,8 +141,7 @@ static bool listings(void)
 {
 	for (int i = 0; i < ROUNDS; i++) {
 		MUST(change(1 + rand() % 3));
-		/* The time of the next change has to differ, for the client
-		 * to see that there was one. */
+		/* The client sees the next change only if its time differs. */
 		usleep(20000);
 		MUST(one_listing(0));
 		MUST(one_listing(1 + rand() % 20));

@@ -17,7 +17,7 @@ struct crash {
 	bool	 table;			/* handles by the table */
 	bool	 handles_may_go;	/* an end can cost handles */
 	bool	 errors;		/* the disk failed: calls can fail */
-	int	 may[4];		/* statuses that calls can have then */
+	int	 may[4];		/* statuses that they can have */
 	bool	 state_apart;		/* on another file system */
 	const char *options;		/* of the posix backend: ",async" */
 

@@ -24,12 +24,12 @@ struct wire {
 static struct drc *drc;
 static struct wire a, b;
 static struct drc_call call;		/* as the next one asks */
-static struct drc_call calls[4096];	/* those that asked */
+static struct drc_call calls[4096];	/* calls that asked */
 static unsigned ncalls;
 static uint8_t reply[MSG_HEAD_SIZE];
 static struct drc_ask ask;
 static atomic_uint nlooks;		/* at connections */
-static _Atomic uint64_t *sent;		/* of what was answered last */
+static _Atomic uint64_t *sent;		/* of the last answer */
 
 static void look(struct xprt *x, struct xprt_view *v)
 {

@@ -63,7 +63,7 @@ struct raw {
 void raw_open(struct raw *r, const struct iwarp_options *options);
 /* The same, with all @options as they are. */
 void raw_open_as(struct raw *r, const struct iwarp_options *options);
-/* The connection, if there was one, is closed by now, or is now. */
+/* Closes the connection, if one is open, and ends the fabric. */
 void raw_close(struct raw *r);
 /* Posts @wr on the loop; its op is raw's and raises sent. */
 int raw_post(struct raw *r, struct fabric_wr *wr);

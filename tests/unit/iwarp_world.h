@@ -12,7 +12,7 @@ size_t unhex(const char *hex, uint8_t *out);
 
 enum { WORLD_RECVS = 4, WORLD_RECV = 600, WORLD_READS = 2, WORLD_READ = 5000,
        WORLD_OPEN = 4096 };
-/* The peer may access WORLD_OPEN bytes from this offset. */
+/* The peer has access to WORLD_OPEN bytes from this offset. */
 #define WORLD_STAG	0x01020304u
 #define WORLD_TO	0xfffffffffff00000ull
 

@@ -9,8 +9,8 @@
 #include <stdbool.h>
 #include <time.h>
 
-/* Lets time pass where time is the object: a client, disk or name service that
- * is slow, or a moment chosen by chance.  A comment beside the call says so. */
+/* Lets time pass where time is the object: a slow client, disk or name service,
+ * or a moment chosen by chance.  A comment at the call says so. */
 static inline void pause_on_purpose(unsigned us)
 {
 	struct timespec t = { us / 1000000, us % 1000000 * 1000l };

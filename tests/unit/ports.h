@@ -6,7 +6,7 @@
 
 /*
  * Binds a socket of each protocol to one port, which it returns.  A number that
- * is free for one protocol may be in use for the other: also by a connection
+ * is free for one protocol can be in use for the other, even by a connection
  * that ended a minute ago.  So bind both at once, and keep both.  Calls over
  * TCP are refused until the test listens.
  */

@@ -2,9 +2,9 @@
 /*
  * posix_fixture - a directory that the posix backend has mounted.
  *
- * Each test runs in four worlds: on the build's file system and on tmpfs,
- * with the system's handles (where the process may open them) and with the
- * table.
+ * Each test runs in four worlds: on the build's file system and on tmpfs, with
+ * the system's handles (where the process may open them) and with the table of
+ * files.
  */
 #pragma once
 
@@ -27,7 +27,7 @@
 #define WORLDS 4
 
 struct world {
-	char dir[512];			/* what is exported */
+	char dir[512];			/* the exported directory */
 	char state[512];
 	struct vfs_config config;
 	struct posix_options options;	/* config's */
@@ -40,7 +40,7 @@ struct world {
 /* The world that the tests of this process are in. */
 extern struct world w;
 
-/* World @i with an empty directory; @options may be NULL. */
+/* Opens world @i with an empty directory; @options or NULL. */
 void world_open(int i, const struct posix_options *options);
 /* As after the server's restart. */
 void world_restart(void);

@@ -26,9 +26,9 @@ void test_row_add(struct test_row *row)
 	*at = row;
 }
 
-/* A test that hangs is ended.  But a machine may be slow, shared and sanitized:
- * Check waits five times as long as a test asks for, and for a test that asks
- * for nothing five minutes, not four seconds. */
+/* A test that hangs is ended.  But a machine can be slow, shared and sanitized:
+ * Check waits five times as long as a test asks for.  The default is five
+ * minutes, not four seconds. */
 __attribute__((constructor)) static void be_patient(void)
 {
 	setenv("CK_DEFAULT_TIMEOUT", "60", 0);

@@ -36,8 +36,8 @@ static inline uint64_t runner_now_ms(void)
 	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
 }
 
-/* Does @what in less than @ms.  A machine that is busy with something else may
- * need longer now and then, but not five times in a row. */
+/* Does @what in less than @ms.  A busy machine can need longer now and then,
+ * but not five times in a row. */
 #define IN_LESS_THAN(ms, what) do { \
 		uint64_t took_ = UINT64_MAX; \
 		for (int i_ = 0; i_ < 5 && took_ >= (ms); i_++) { \

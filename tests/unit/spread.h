@@ -8,9 +8,9 @@
 #include <unistd.h>
 
 /*
- * ext4 looks for a free inode past all that were removed from the same group of
- * blocks in the last seconds.  It spreads the subdirectories of a top
- * directory, which this makes of @dir: each begins in a group of its own.
+ * To find a free inode, ext4 passes over all inodes of the same group of blocks
+ * that were removed in the last seconds.  It spreads the subdirectories of a
+ * top directory, which this makes of @dir: each begins in a separate group.
  */
 static inline void spread_subdirectories(const char *dir)
 {

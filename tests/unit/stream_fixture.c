@@ -109,8 +109,8 @@ static void pipe_body(struct msg *m)
 	atomic_fetch_add(&fx.piped, 1);
 }
 
-/* A buffer for the reply.  A poller may wait here until the pool has grown:
- * only a full pool has none.  Then the call is lost. */
+/* A buffer for the reply.  A poller may wait here until the pool has grown.
+ * NULL: the pool is full, and the call is lost. */
 static struct buf *get_buf(struct msg *m, uint32_t len)
 {
 	bool before = thread_must_not_wait;
@@ -269,8 +269,9 @@ void fx_start(unsigned pool_mib)
 	};
 }
 
-/* A connection may come out of the listen queue, and its calls with it, until
- * the listener is freed, which then waits for them. */
+/* Until the listener is freed, a connection in its queue can still bring calls.
+ * From here on these are answered at once: to free the listener waits for
+ * them. */
 static void hold_none(void)
 {
 	mutex_lock(&lock);

@@ -23,7 +23,7 @@ enum fx_op {
 	FX_WORK,	/* the same, by another thread */
 	FX_BIG,		/* xid, argument bytes of pattern, tail of 4 bytes */
 	FX_WORK_BIG,	/* the same, by another thread */
-	FX_PIPE,	/* as FX_BIG, the body in a pipe if there is one */
+	FX_PIPE,	/* as FX_BIG, with the body in a pipe if one is free */
 	FX_WORK_PIPE,	/* the same, by another thread */
 	FX_HOLD,	/* like FX_ECHO, once fx_release() is called */
 	FX_DROP,	/* no reply */
@@ -62,10 +62,10 @@ extern struct fx fx;
 
 /* Threads, a pool of @pool_mib, no listener. */
 void fx_start(unsigned pool_mib);
-/* Answers held calls, also those that still come, and ends everything; fails
+/* Answers held calls, including any that still come, and ends everything; fails
  * the test when a buffer is still out. */
 void fx_stop(void);
-/* tcp_listen() on 127.0.0.1; @o may be NULL. */
+/* Calls tcp_listen() on 127.0.0.1; @o or NULL. */
 void fx_listen(const struct tcp_options *o);
 /* The same on @host, a number. */
 void fx_listen_on(const char *host, const struct tcp_options *o);
@@ -95,7 +95,7 @@ void fx_send_call(int fd, uint32_t xid, enum fx_op op, uint32_t arg,
 		  size_t len);
 /* A whole record into @out of @size bytes; its length, or -1 at the end. */
 long fx_recv_record(int fd, uint8_t *out, size_t size);
-/* A reply to fx_send_call(): what it should be; returns the xid. */
+/* Receives and checks a reply to fx_send_call(); returns the xid. */
 uint32_t fx_recv_echo(int fd);
 /* A reply to FX_BIG of @len, checked; returns the xid. */
 uint32_t fx_recv_big(int fd, uint32_t len);
@@ -108,5 +108,5 @@ void fx_settle(void);
 bool fx_arrived(int fd);
 /* Waits until so many bytes were read over TCP in all. */
 void fx_received(uint64_t bytes);
-/* Each loop ends what it is doing. */
+/* Waits until each loop has ended its current round. */
 void fx_turn(void);

@@ -36,7 +36,7 @@ static struct lost {
 	unsigned safe;			/* ... that is synced, or lost */
 	uint8_t	 gone[SYNC_FAULTS_WRITES / 8];
 } lost[INODES];
-/* Errors that a descriptor was told of, or that are none of its business. */
+/* Errors that a descriptor has reported, or that do not concern it. */
 static unsigned told_fd[FDS];
 static int told;
 
@@ -87,7 +87,7 @@ bool sync_faults_lost(ino_t ino, unsigned write)
 	return is;
 }
 
-/* Under the lock: what is not synced is lost. */
+/* Under the lock: unsynced data is lost. */
 static void lose(struct lost *l)
 {
 	for (unsigned i = l->safe + 1; i <= l->written; i++)

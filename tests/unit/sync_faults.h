@@ -33,7 +33,7 @@ struct sync_faults {
 	atomic_int times_errno;		/* utimensat() */
 	atomic_bool hold_dirs;		/* syncs of directories wait */
 	/* One of so many syncs fails, and one of so many writes finds that
-	 * what was not synced is lost; 0: none. */
+	 * unsynced data is lost; 0: none. */
 	atomic_uint one_in;
 	/* Calls begun, and calls ended. */
 	atomic_int files, dirs, wholes, ended, held;

@@ -395,7 +395,7 @@ TEST(only_the_connections_of_the_named_host_are_ended)
 	xprt_clients_destroy(table);
 }
 
-/* Its first connection came when there was no place, another one later. */
+/* Its first connection came when all places were taken, another one later. */
 TEST(connections_that_are_not_kept_apart_are_ended_beside_those_that_are)
 {
 	struct in6_addr host;

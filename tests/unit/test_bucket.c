@@ -17,8 +17,8 @@ static struct bucket bucket_of(uint64_t rate)
 	return b;
 }
 
-/* Takes @cost as often as it may from @now on until @until; returns how
- * often. */
+/* Takes @cost as often as the bucket allows from @now on until @until; returns
+ * how often. */
 static uint64_t take_until(struct bucket *b, uint64_t cost, uint64_t now,
 			   uint64_t until)
 {
@@ -58,7 +58,7 @@ TEST(ten_seconds_give_ten_times_the_rate_and_a_burst_at_most)
 					START + 10 * NS_PER_S);
 		uint64_t had = n * rows[i].cost;
 
-		/* The last one may be in debt. */
+		/* The last one can be in debt. */
 		ck_assert(had >= 10 * rows[i].rate);
 		ck_assert(had <= 10 * rows[i].rate + rows[i].rate / 10 +
 		      rows[i].cost + rows[i].rate / 1000);

@@ -214,7 +214,7 @@ TEST(a_message_that_was_cut_is_longer_than_its_packets_say)
 	ck_assert_uint_eq(seen.captured, 144);
 	ck_assert_uint_eq(seen.len, 5044);
 	ck_assert_uint_eq(be(seen.ip + 2, 2), 5044);
-	/* The next one's number is what it would have been. */
+	/* The sequence number goes on past the bytes that were cut. */
 	adds(8, 8, false);
 	ck_assert(next_packet());
 	ck_assert_uint_eq(be(seen.ip + 24, 4), 5005);

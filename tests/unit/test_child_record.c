@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The file of file systems below exports: what was recorded stays. */
+/* The file of file systems below exports: recorded identities stay. */
 #include "exports/children.h"
 
 #include <errno.h>
@@ -151,7 +151,7 @@ TEST(a_file_that_can_not_be_opened_to_append_costs_no_memory)
 	add(0x11, "/a");
 	add(0x12, "/b");
 	no_append = true;
-	/* The allocator keeps some of what is given back first. */
+	/* The allocator keeps some freed memory at first. */
 	for (int i = 0; i < 2 * SOME; i++) {
 		if (i == SOME)
 			before = mallinfo2().uordblks;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* gannet.conf(5): what is read, from which files, and the errors. */
+/* gannet.conf(5): its options, the files it is read from, and the errors. */
 #include "daemon/settings/settings.h"
 
 #include <errno.h>

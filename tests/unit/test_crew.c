@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Jobs that may wait for a disk, and the threads that they get. */
+/* Jobs that can wait for a disk, and the threads that they get. */
 #include "lib/crew.h"
 
 #include <semaphore.h>
@@ -85,7 +85,7 @@ static void setup(void)
 
 TEST_CASE(.setup = setup);
 
-/* 20 ms each time that none is left: a machine that is slow grows more. */
+/* The crew grows after 20 ms without a free thread: more on a slow machine. */
 TEST(quick_jobs_take_far_fewer_threads_than_they_are)
 {
 	static struct job jobs[MANY];
@@ -110,7 +110,7 @@ TEST(no_thread_is_started_while_earlier_ones_have_not_begun)
 		crew_run(&jobs[i].job);
 	}
 	EVENTUALLY(crew_size() == 1);
-	/* Time for eight steps, none of which may be taken. */
+	/* Time for eight steps, but the crew must take none. */
 	pause_on_purpose(200000);
 	ck_assert_uint_eq(crew_size(), 1);
 	atomic_store(&are_held, false);
@@ -118,7 +118,7 @@ TEST(no_thread_is_started_while_earlier_ones_have_not_begun)
 	EVENTUALLY(atomic_load(&ran) == MANY);
 }
 
-/* Those of one place have a bound, which leaves threads to the others. */
+/* Jobs of one place get a limited number of threads; the rest is for others. */
 TEST(however_many_jobs_hang_at_one_place_the_next_one_elsewhere_runs)
 {
 	static struct job jobs[MANY], others[2];
@@ -214,7 +214,7 @@ TEST(a_job_that_another_makes_has_its_place)
 	ck_assert_uint_eq(later.job.place, 0);
 }
 
-/* That quick ones end says nothing of those that hang. */
+/* That quick jobs end says nothing of hanging ones. */
 TEST(quick_jobs_among_hanging_ones_do_not_delay_the_next_one)
 {
 	static struct job hanging[MANY], quick[MANY], other;

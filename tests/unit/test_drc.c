@@ -42,7 +42,8 @@ TEST(the_newest_duplicate_waits_for_the_end)
 	ck_assert_uint_eq(stats_sum_by_name("drc_displaced"), 2);
 }
 
-/* Several programs of a host may have sent it, and each waits for itself. */
+/* Several programs of a host can send the same call; each waits for an
+ * answer. */
 TEST(duplicates_of_several_connections_all_wait)
 {
 	struct drc_call *first, *second, *third;
@@ -318,7 +319,7 @@ static void send_all(void *arg)
 			ck_abort_msg("dropped");
 		}
 	}
-	/* Others may still go through those that waited. */
+	/* Other threads can still go through the waiting calls. */
 	EVENTUALLY(atomic_load(&waiting) == 0);
 	free(mine);
 }

@@ -11,7 +11,7 @@ TEST(a_datagrams_reply_lives_120_seconds_after_its_last_use)
 	bool believed = false;
 
 	come_on(NULL);
-	/* The machine may stand still for two seconds, but not each time. */
+	/* The machine can stand still for two seconds, but not each time. */
 	for (int i = 0; i < 5 && !believed; i++, call.key.xid++) {
 		answer("abcd", 4);
 		believed = true;
@@ -29,8 +29,8 @@ TEST(a_datagrams_reply_lives_120_seconds_after_its_last_use)
 	forget();
 }
 
-/* Another thread's clock may be a tick ahead: who looked at it first and came
- * second must not run the call again. */
+/* Another thread's clock can be a tick ahead.  A thread that read its clock
+ * first and came second must not run the call again. */
 TEST(an_entry_of_a_moment_ahead_is_believed)
 {
 	for (uint32_t ahead = 1; ahead < 10; ahead++) {
@@ -211,7 +211,7 @@ TEST(one_address_takes_nothing_from_another_of_its_network)
 	ck_assert_uint_ge(kept, 2);
 }
 
-/* Replies on their way, as many as there is room for and more. */
+/* Replies on their way: more than fit. */
 static _Atomic uint64_t *away[8000];
 
 static unsigned send_away(void)

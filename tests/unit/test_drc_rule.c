@@ -92,8 +92,8 @@ TEST(nothing_is_sent_again_that_its_client_surely_has)
 
 			if (f.acked && !f.running && end != XPRT_BROKEN)
 				ck_assert(!again);
-			/* And what it can't have is never done twice, but for
-			 * another client's. */
+			/* A call whose reply was not read is never run twice,
+			 * unless it might be another client's. */
 			if (!f.acked && (f.same || end != XPRT_ALIVE))
 				ck_assert(again);
 		}
@@ -222,7 +222,7 @@ TEST(a_reply_that_was_lost_is_never_acknowledged)
 	ck_assert_uint_eq(stats_sum_by_name("drc_again_closed"), 1);
 }
 
-/* Its connection may note where the reply ended while another has it. */
+/* Its connection can note where the reply ended while b holds the reply. */
 TEST(a_reply_still_on_its_way_is_copied_for_another_connection)
 {
 	_Atomic uint64_t *first;
@@ -292,8 +292,8 @@ TEST_LOOP(a_call_that_was_left_behind_is_dropped, 0, 2)
 	drc_forget(drc, &calls[5]);
 }
 
-/* The client left a, with a WRITE that nobody has read, and went on on b: its
- * second try ran there, and nothing is remembered of a WRITE. */
+/* The client left connection a, with an unread WRITE, and went on with b.  Its
+ * second try ran there, and the cache keeps no WRITE. */
 TEST_LOOP(nothing_runs_that_a_dead_connection_held_unread, 0, 4)
 {
 	call.keep = _i & 1;
@@ -406,7 +406,8 @@ TEST(an_older_connection_that_lives_is_served)
 	forget();
 }
 
-/* Over RDMA nothing tells when a peer was heard: a's end may be on its way. */
+/* Over RDMA nothing tells when a peer was last heard: a's end can be on its
+ * way. */
 TEST(without_a_time_heard_the_older_connection_counts_as_abandoned)
 {
 	come_on(&b);
@@ -470,8 +471,8 @@ TEST(a_call_sent_again_on_its_connection_is_remembered_once)
 	ck_assert_uint_eq(entries(), 1);
 }
 
-/* Two programs of one host ask the same and are told the same; each may lose
- * its connection before it has read that. */
+/* Two programs of one host send the same call and get the same reply; each can
+ * lose its connection before it has read that. */
 TEST_LOOP(each_connection_that_waits_acknowledges_for_itself, 0, 2)
 {
 	struct wire late[2];
@@ -498,8 +499,8 @@ TEST_LOOP(each_connection_that_waits_acknowledges_for_itself, 0, 2)
 	late[0].view.acked = 10;
 	b.view.acked = 9;
 	xprt_fate_end(b.x.fate, XPRT_BROKEN);
-	/* That of the newest has it: what comes there is new, whatever others
-	 * wait for. */
+	/* The newest connection has the reply: a call there is new, whatever
+	 * others wait for. */
 	ck_assert_int_eq(lookup(), DRC_NEW);
 	forget();
 	come_on(&late[1]);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The export table: who may use what, and how it changes. */
+/* The export table: the rights of clients, and changes of the table. */
 #include <errno.h>
 #include <netinet/in.h>
 #include <stdlib.h>
@@ -203,7 +203,7 @@ TEST(ids_are_the_same_in_every_table)
 	export_put(e);
 }
 
-/* True if there is a file "mark" in @path. */
+/* True if @path has a file "mark"; with @make, makes it. */
 static bool marked(const char *path, bool make)
 {
 	struct vfs_cred root = { 0 };
@@ -477,7 +477,8 @@ TEST(a_mount_that_hangs_and_fails_is_tried_until_it_works)
 	go_on(&mount_hangs);
 	EVENTUALLY(atomic_load(&failures) > 1);
 	ck_assert_int_eq(ask("/slow", "192.0.2.1", &opts), -ETIMEDOUT);
-	/* Nor does another table wait for it, which may mend it. */
+	/* A new table does not wait for the mount either: its rules could mend
+	 * it. */
 	table->patience_s = 3600;
 	publish("/slow *(fsid=7)\n/c *\n");
 	ck_assert_int_eq(ask("/c", "192.0.2.1", &opts), 0);

@@ -61,7 +61,7 @@ static const struct {
 	{ "/srv/nfs4        gss/krb5i(rw,sync,fsid=0,crossmnt,"
 	  "no_subtree_check)\n", NULL, "exports:1: client 'gss/krb5i' is not "
 	  "supported: there is no Kerberos" },
-	/* Wikis of distributions: the root of NFSv4 and what is below. */
+	/* Wikis of distributions: the root of NFSv4 and the exports below. */
 	{ "/srv/nfs        192.168.1.0/24(rw,fsid=root)\n"
 	  "/srv/nfs/music  192.168.1.0/24(rw,sync)\n"
 	  "/srv/nfs/public 192.168.1.0/24(ro,all_squash,insecure) "

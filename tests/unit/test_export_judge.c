@@ -5,9 +5,9 @@
  * same.
  *
  * rpc.mountd answers the kernel's questions by way of files in /proc.  Here it
- * runs in a mount name space of its own, where each of those files is a
- * terminal whose other end is the test's.  So no kernel server is needed.
- * Programs of another version are asked if they come first in PATH.
+ * runs in a private mount name space, where each of those files is a terminal
+ * whose other end is the test's.  So no kernel server is needed.  Programs of
+ * another version are asked if they come first in PATH.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -112,7 +112,7 @@ static void open_channels(void)
 	for (unsigned i = 0; i < ARRAY_SIZE(channels); i++) {
 		if (openpty(&masters[i], &slave, slaves[i], NULL, NULL) < 0)
 			ck_abort_msg("no terminal: %s", strerror(errno));
-		/* @slave stays open: rpc.mountd may open it late. */
+		/* @slave stays open: rpc.mountd can open it late. */
 		tcgetattr(slave, &raw);
 		cfmakeraw(&raw);
 		tcsetattr(slave, TCSANOW, &raw);
@@ -150,7 +150,7 @@ static void make_channels(void)
 	     "/proc/net/rpc", "/proc/fs", "/proc/fs/nfsd", NULL }; *d; d++)
 		if (mkdir(*d, 0755) < 0)
 			die(*d);
-	/* The flags that it may have, and those that a flavor may. */
+	/* The flags that an export can have, and the flags of a flavor. */
 	put_file("/proc/fs/nfsd/export_features", "0x3ffff 0xf\n");
 	for (unsigned i = 0; i < ARRAY_SIZE(channels); i++) {
 		snprintf(path, sizeof(path), "/proc/net/rpc/%s", channels[i]);
@@ -291,7 +291,7 @@ static const char *judge(int channel, const char *question)
 		if (line[len++] != '\n' && len < sizeof(line) - 1)
 			continue;
 		line[len] = '\0';
-		/* exportfs says something of its own, too. */
+		/* exportfs also writes lines that answer nothing. */
 		if (strncmp(line, question, asked) == 0)
 			return line;
 		len = 0;
@@ -360,7 +360,7 @@ static void end(void)
 	table_end();
 }
 
-/* Their name for all clients that @addr matches, "" if there is none. */
+/* Their name for all clients that @addr matches, "" if none. */
 static const char *domain_of(const char *addr)
 {
 	static char domain[1024];
@@ -470,7 +470,7 @@ TEST(options_have_the_effect_that_exportfs_says)
 /* The kernel's NFSEXP_XPRTSEC_ flag. */
 enum { WITHOUT_TLS = 1 };
 
-/* True if @domain may use /mnt/@i without TLS, as the kernel is told. */
+/* True if @domain may use /mnt/@i without TLS, by the kernel's flags. */
 static bool their_plain(const char *domain, unsigned i)
 {
 	char question[1200];

@@ -78,7 +78,7 @@ TEST(a_refusal_names_its_rule_once)
 		"192.0.2.7 port 40312 refused for /a (exports:1): " PORT
 		"192.0.2.8 port 900 refused for /b (exports:3): " CLIENT
 		"192.0.2.9 port 40313 refused for /a (exports:1): " PORT);
-	/* The exports may have been changed for it. */
+	/* The change of the exports might be meant to fix this: log again. */
 	publish(exports);
 	log_begin();
 	mount_from("2001:db8::1", 40312, "/a");

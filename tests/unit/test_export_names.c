@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Clients by name: precedence, the resolver, what is remembered. */
+/* Clients by name: precedence, the resolver, remembered answers. */
 #include <errno.h>
 #include <netdb.h>
 #include <stdio.h>
@@ -117,7 +117,7 @@ TEST(a_name_of_another_domain_is_not_that_of_a_client)
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
-		/* Another table, so that nothing is remembered. */
+		/* Publish another table, to forget all answers. */
 		publish(i % 2 ? "/a *.example h7 @trusted\n" :
 			"/a h7 @trusted *.example\n/b h9\n");
 		dns_alias = names[i];
@@ -234,7 +234,7 @@ TEST(more_peers_than_are_kept_are_still_served)
 	ck_assert_int_eq(ask_twice("/a", "192.0.0.1"), 0);
 }
 
-/* Verdicts on names that are no more in the table. */
+/* Verdicts on names that have left the table. */
 TEST(after_a_change_of_names_old_answers_take_no_places)
 {
 	char addr[32];

@@ -339,8 +339,8 @@ TEST(a_client_that_stands_twice_needs_the_same_limits)
 	free(err);
 }
 
-/* The change of one rule's options tells those of the export, too; what it does
- * not tell of these stays. */
+/* A change of one rule's options also sets options of the export; the options
+ * that it does not name stay. */
 TEST(a_change_of_a_rule_changes_the_export_s_limits)
 {
 	static const struct { const char *rule; uint64_t max, client; } steps[]

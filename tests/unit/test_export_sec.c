@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* sec=: which flavors a rule serves, and what the callers of each may. */
+/* sec=: the flavors that a rule serves, and the rights of each flavor's
+ * callers. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,7 +37,7 @@ static bool is_listed(const struct export_opts *o, enum rpc_auth_flavor flavor)
 	return n > 0;
 }
 
-/* Asks for /a, and says what the caller may, or "refused" and the errno. */
+/* Asks for /a, and returns the caller's rights, or "refused" and the errno. */
 static const char *by_port(enum rpc_auth_flavor flavor, enum export_need need,
 			   uint16_t port)
 {
@@ -87,8 +88,8 @@ static const struct {
 	{ "rw,sec=krb5p:krb5", { WEAK, WEAK, "rw root", WEAK, "rw root" } },
 	{ "sec=krb5p:krb5i:krb5:sys", { "ro root", "ro root", "ro root",
 	  "ro root", "ro root" } },
-	/* Options behind a sec= are those of its flavors; a flavor begins with
-	 * all that stood before it. */
+	/* Options behind a sec= belong to its flavors; a flavor begins with all
+	 * options that stood before it. */
 	{ "sec=krb5,rw,sec=sys,ro", { "ro root", "ro root", "rw root", WEAK,
 	  WEAK } },
 	{ "sec=sys,all_squash,sec=krb5:krb5p,rw,no_root_squash", {

@@ -24,7 +24,8 @@ static void setup(void)
 	fx_start(16);
 }
 
-/* The fate of the connection whose call was kept; that one may go. */
+/* Returns the fate of the connection whose call was kept, and drops the call's
+ * hold on that connection. */
 static struct xprt_fate *fate_of_kept(void)
 {
 	struct xprt_fate *f;
@@ -153,8 +154,8 @@ TEST(a_peer_with_replies_unread_breaks)
 	ends(f, XPRT_BROKEN);
 }
 
-/* The peer's end is not known when we are the first to close: it may close in
- * turn, reset, or never say anything. */
+/* When we close first, the peer's end is unknown: it can close in turn, reset,
+ * or never say anything. */
 TEST_LOOP(a_connection_that_we_close_breaks, 0, 6)
 {
 	struct tcp_options o = { .linger_ms = 200,

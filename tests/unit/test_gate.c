@@ -101,7 +101,7 @@ TEST(a_network_leaves_room_for_another)
 	xprt_gate_fini(&gate);
 }
 
-/* A provider may give one customer a /48: 65,536 networks. */
+/* A provider can give one customer a /48: 65,536 networks. */
 TEST(a_site_leaves_room_for_another)
 {
 	char host[64];

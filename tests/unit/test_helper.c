@@ -37,7 +37,7 @@ struct order {
 
 #define CALL(n, ...) { .nr = n, .arg = { __VA_ARGS__ } }
 
-/* To the helpers; -1: there is none. */
+/* To the helpers; -1: none. */
 static int sock[HELPER_TASKS];
 
 /* ---- in the place of vfs/helper.c and vfs/helper_work.c */
@@ -168,7 +168,7 @@ static const struct order forbidden[] = {
 	CALL(SYS_umount2, 0), CALL(SYS_setns, 0), CALL(SYS_unshare, 0),
 	CALL(SYS_bpf, -1), CALL(SYS_prctl, -1), CALL(SYS_capset, 0),
 	CALL(SYS_sethostname, 0),
-	/* By a path of its own, and with the mounts below. */
+	/* By another path, and with the mounts below. */
 	CALL(NR_OPEN_TREE, 0, (long)other_path, HELPER_BARE_FLAGS),
 	CALL(NR_OPEN_TREE, 0, BARE_PATH, HELPER_BARE_FLAGS | AT_RECURSIVE),
 	CALL(NR_OPEN_TREE, 0, BARE_PATH, 0),
@@ -196,7 +196,7 @@ TEST_LOOP(another_call_ends_the_helper, 0, ARRAY_SIZE(forbidden))
 	}
 }
 
-/* An intruder in one gets no more than its task. */
+/* An intruder in a helper can do nothing but its task. */
 TEST(the_call_of_the_other_task_ends_a_helper)
 {
 	struct order copy = CALL(NR_OPEN_TREE, 0, BARE_PATH, HELPER_BARE_FLAGS);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Memory that is registered for peers: the parts that one may reach. */
+/* Memory that is registered for peers: the parts that each can access. */
 #include <string.h>
 #include <unistd.h>
 
@@ -161,7 +161,7 @@ TEST(a_read_of_memory_that_goes_away_gets_a_terminate)
 	raw_close(&raw);
 }
 
-/* RFC 5040 section 8.1.1: another connection may be using it. */
+/* RFC 5040 section 8.1.1: another connection could be using it. */
 TEST(an_stag_that_connections_share_is_not_invalidated)
 {
 	struct ddp_header inv = { .last = true, .opcode = RDMAP_SEND_INV,

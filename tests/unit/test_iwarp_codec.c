@@ -170,7 +170,7 @@ TEST(other_revisions_and_long_private_data_are_refused)
 	ck_assert_uint_eq(f.private_len, 512);
 }
 
-/* ---- what is agreed */
+/* ---- agreement */
 
 static struct mpa_policy policy = { .ird = 0, .ord = 16 };
 static struct mpa_frame reply;

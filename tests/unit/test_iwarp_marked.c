@@ -61,8 +61,8 @@ static void get(uint8_t *p, size_t len)
 	}
 }
 
-/* Takes a FPDU; its payload begins at what is returned.  *@len: of the FPDU
- * with its markers. */
+/* Takes an FPDU, and returns where its payload begins.  *@len: of the FPDU with
+ * its markers. */
 static const uint8_t *get_fpdu(struct ddp_header *h, size_t *len)
 {
 	uint64_t start = in.at;
@@ -171,7 +171,7 @@ TEST_LOOP(markers_are_where_they_belong, 0, 2 * ARRAY_SIZE(sizes))
 	finish();
 }
 
-/* More than the socket takes, so that some is copied. */
+/* More than the socket takes: some of it is copied. */
 TEST_LOOP(reads_are_answered_with_markers, 0, 2)
 {
 	struct ddp_header h = {

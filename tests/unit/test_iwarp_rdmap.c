@@ -93,7 +93,7 @@ TEST(pads_are_not_looked_at)
 
 /* ---- cut anywhere */
 
-/* One of everything; segments so that there are pads of all lengths. */
+/* One of everything; the segments need pads of all lengths. */
 static void one_of_everything(void)
 {
 	struct rdmap_request req = { .sink_stag = 9 };

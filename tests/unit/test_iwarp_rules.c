@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Every rule that a peer may break, and the Terminate that it gets. */
+/* Every rule that a peer can break, and the Terminate that it gets. */
 #include <errno.h>
 
 #include "tests/unit/iwarp_stream.h"

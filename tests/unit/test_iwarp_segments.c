@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Where FPDUs lie in TCP's segments (RFC 5044 section 5.1): what is handed to
- * the socket at once begins a segment, so segments end at each multiple of
+ * Where FPDUs lie in TCP's segments (RFC 5044 section 5.1): data that is handed
+ * to the socket at once begins a segment, so segments end at each multiple of
  * their size from there.
  */
 #include <netinet/in.h>
@@ -71,7 +71,7 @@ static size_t take(int fd, int flags)
 	return n > 0 ? (size_t)n : 0;
 }
 
-/* Posts Writes and Sends of any length, and takes what they make. */
+/* Posts Writes and Sends of any length, and reads the stream. */
 static void exchange(int fd, int mss)
 {
 	static struct fabric_sge sge[CHAIN];
@@ -143,8 +143,8 @@ static void check_fpdu(size_t at, size_t len, const uint8_t *fpdu, size_t mss)
 	ck_assert_uint_le(len, mss);
 	if (len <= left)
 		return;
-	/* It goes into the next segment only where there is no room for
-	 * another one, and not with some of its CRC alone. */
+	/* An FPDU goes into the next segment only if this one has no room for
+	 * it, and never with a part of its CRC alone. */
 	ck_assert_uint_lt(left, 136);
 	ck_assert_uint_le(left, len - trailer);
 }

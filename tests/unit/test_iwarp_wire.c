@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The iWARP fabric as a peer sees it that speaks bytes: start-up, who may
- * speak when, what is answered to a rule that was broken.
+ * The iWARP fabric as a peer that speaks bytes sees it: start-up, which side
+ * can speak when, and the answers to broken rules.
  */
 #include <errno.h>
 #include <netinet/in.h>
@@ -107,7 +107,7 @@ TEST_LOOP(nothing_may_follow_a_request, 0, 2)
 	fd = raw_dial(&raw);
 	raw.talker = _i ? fd : 0;
 	raw_put_hex(fd, _i ? REQ_SIW : REQ_SIW "00");
-	/* With bytes unread it may be a reset. */
+	/* A reset is possible while bytes are unread. */
 	raw_expect_gone(fd);
 	close(fd);
 	ck_assert_uint_eq(stats_sum_by_name("iwarp_requests_bad"), 1);
@@ -262,7 +262,7 @@ TEST(a_write_as_rtr_is_swallowed)
 	raw_put_hex(fd, REQ_KEY "50020004" "8010c000");
 	raw_expect_hex(fd, REP_KEY "5002000c" "80008010" "f6ab0e1801010303");
 	raw_send_fpdu(fd, h, NULL, true);
-	raw_get(fd, data, 20);		/* now we may be sent to */
+	raw_get(fd, data, 20);		/* now the server may send to us */
 	ck_assert_uint_eq(raw.got, 0);
 	close(fd);
 	raw_close(&raw);
@@ -294,7 +294,7 @@ TEST(memory_that_was_never_offered_is_not_touched)
 	raw_close(&raw);
 }
 
-/* A peer that asks for Reads may have none in flight here. */
+/* This peer asks for Reads, but the server allows none in flight. */
 TEST(reads_beyond_the_depth_are_refused)
 {
 	struct ddp_header read = {

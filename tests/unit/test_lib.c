@@ -161,7 +161,7 @@ TEST(timers_fire_once_in_order_and_not_early)
 	loop_stop(loop);
 	ck_assert_uint_ge(early.fired_at, early.set_at + 40 * 1000000);
 	ck_assert_uint_ge(late.fired_at, late.set_at + 120 * 1000000);
-	/* On a busy machine both may be due at one time. */
+	/* On a busy machine both can be due at one time. */
 	ck_assert_uint_lt(early.turn, late.turn);
 	ck_assert_uint_eq(cancelled.fired_at, 0);
 }
@@ -488,7 +488,7 @@ TEST(a_keyed_hash_stays_the_same_while_the_process_lives)
 	ck_assert_uint_ne(hash_values(1, 2), hash_values(2, 1));
 }
 
-/* Takes all that a user may have. */
+/* Takes all descriptors that a user may have. */
 static long take_all(void)
 {
 	long n = 0;

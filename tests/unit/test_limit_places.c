@@ -49,7 +49,7 @@ static bool is_shared(const struct limit_client *c)
 }
 
 /* Calls from @n addresses of the network 2001:db8:NET::/64.  Returns the number
- * that have places of their own; *@rest is that of the others. */
+ * of addresses with a separate place; *@rest is the place of the others. */
 static unsigned flood(unsigned net, unsigned n, struct limit_client **rest)
 {
 	struct limit_client *c;
@@ -95,7 +95,7 @@ TEST(clients_without_a_place_share_one_with_few_networks)
 	/* All of a network meet in one place, */
 	flood(0xf000, 100, &rest);
 	ck_assert_ptr_eq(call_from("2001:db8:f000::7777"), rest);
-	/* and those of several networks in several. */
+	/* and addresses of several networks in several. */
 	for (unsigned i = 0; i < 64; i++) {
 		bool known = false;
 

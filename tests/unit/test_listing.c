@@ -48,7 +48,7 @@ static const struct nfsc_session_ops ops = {
 	.submit = list_more, .wait = take_last,
 };
 
-/* Lists it; returns what is said about it. */
+/* Lists it; returns the messages about it. */
 static char *list_all(struct listing *l)
 {
 	struct nfsc_session s = { .ops = &ops };

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The log: its limits, its levels, and what is written of it at the end. */
+/* The log: its limits, its levels, and the lines that wait when the process
+ * ends. */
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The loop fabric under seeds (tests/loop/chance.c): what RDMA
- * allows happens, what it forbids does not, and a seed repeats it all.
+ * The loop fabric under seeds (tests/loop/chance.c): each event that RDMA
+ * allows happens, none that it forbids does, and a seed repeats it all.
  *
  * Both ends are on one loop.  The active one sends CALLS messages; the passive
  * one reads some memory of the active end's for each, and answers with a Write
@@ -21,7 +21,7 @@
 
 enum { CALLS = 6, AREA = 300, SEEDS = 80 };
 
-/* An operation of a call, and what it says when it is done. */
+/* An operation of a call, and its letter in the log. */
 struct step {
 	struct fabric_op   op;
 	struct fabric_recv recv;
@@ -33,7 +33,7 @@ struct step {
 };
 
 struct end {
-	struct fabric_conn *c;		/* NULL: there was none */
+	struct fabric_conn *c;		/* NULL: no connection */
 	struct fabric_mr   *local, *remote, *sink;
 	struct step	    send[CALLS], recv[CALLS], read[CALLS];
 	uint8_t		    mem[3 * CALLS * AREA];

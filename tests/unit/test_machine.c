@@ -137,7 +137,7 @@ TEST(a_path_outside_of_what_is_mounted_is_its_root)
 	is(256 * MIB, 32, MACHINE_NO_LIMIT);
 }
 
-/* The mount that is seen is a cgroup beside ours. */
+/* The visible mount is another cgroup next to ours. */
 TEST(a_path_beside_what_is_mounted_leaves_no_mount)
 {
 	has("/proc/self/cgroup", "0::/../../x\n");

@@ -70,7 +70,7 @@ static bool knows(uint32_t key)
 	return known;
 }
 
-/* On a thread of its own: asks for 1, and notes it. */
+/* Runs on a separate thread: asks for 1, and notes it. */
 static void ask_for_one(void *arg)
 {
 	struct memo_question q = { .key = { { 1 } } };
@@ -122,8 +122,8 @@ TEST_LOOP(threads_wait_for_the_answer_to_the_same_question, 0, 2)
 	ck_assert(knows(1));
 }
 
-/* Its thread may use the answer, and those that waited; then it is asked for
- * anew. */
+/* The asking thread can use the answer, and so can waiters; then the question
+ * is asked again. */
 TEST(an_answer_to_a_question_from_before_is_not_kept)
 {
 	const struct memo_key key = { { 1 } };
@@ -153,7 +153,7 @@ static void look_for_one(void *arg)
 	}
 }
 
-/* Also where the new one needs the places of others. */
+/* Also where the new answer displaces others. */
 TEST(readers_find_an_answer_while_it_is_replaced)
 {
 	unsigned long round = 0;
@@ -176,8 +176,8 @@ TEST(readers_find_an_answer_while_it_is_replaced)
 	ck_assert_uint_eq(atomic_load(&misses), 0);
 }
 
-/* A record that a question renews stays until its answer, but what was expired
- * meanwhile stays so. */
+/* A question renews a record, which stays until the answer; but records that
+ * were expired meanwhile stay expired. */
 TEST_LOOP(an_answer_is_prolonged_unless_all_expire_meanwhile, 0, 2)
 {
 	struct memo_question q = { .key = { { 1 } } };

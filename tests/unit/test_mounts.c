@@ -68,8 +68,8 @@ TEST(each_file_system_has_a_device)
 				  makedev(devs[i][0], devs[i][1]));
 }
 
-/* The first mount of /srv/x, and all below, is under the later one of /srv.
- * The mount that was moved to /opt/x is in the list before what it is on. */
+/* The later mount of /srv covers the first one of /srv/x, and all below.  The
+ * mount that was moved to /opt/x is in the list before the mount it is on. */
 TEST(a_path_does_not_lie_in_a_mount_that_another_one_covers)
 {
 	static char covered[] =

@@ -42,7 +42,7 @@ static int from_wire(const struct ace *e, uint32_t n, struct vfs_acl_entry *to)
 #define BAD(...) { .n = -EINVAL, .in = { __VA_ARGS__ } }
 
 static const struct {
-	int	   n;			/* -EINVAL: the list is none */
+	int	   n;			/* -EINVAL: not a list */
 	struct ace in[6];
 	struct vfs_acl_entry to[6];
 } lists[] = {
@@ -73,7 +73,7 @@ static const struct {
 	BAD({ U, 0, 6 }, { U, 1, 6 }, { G, 0, 4 }, { O, 0, 1 }),
 	BAD({ U, 0, 6 }, { NU, 5, 6 }, { NU, 5, 4 }, { G, 0, 4 },
 	    { M, 0, 7 }, { O, 0, 1 }),
-	/* nobody's, or of no kind; or the permission is none. */
+	/* nobody's, or of no kind; or the permission is invalid. */
 	BAD({ U, 0, 6 }, { NU, UINT32_MAX, 6 }, { G, 0, 4 },
 	    { M, 0, 7 }, { O, 0, 1 }),
 	BAD({ U, 0, 6 }, { 0x40, 0, 6 }, { G, 0, 4 }, { O, 0, 1 }),

@@ -67,7 +67,7 @@ static bool decode_len(bool (*get)(struct xdr_in *, void *), void *args,
 	return get(&x, args);
 }
 
-/* Decodes what was put, and checks that nothing shorter is taken. */
+/* Decodes the whole input, and checks that no shorter input is taken. */
 static void decode(bool (*get)(struct xdr_in *, void *), void *args)
 {
 	size_t len = xdr_out_len(&out);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* gannet-nfs: URLs, and what it makes of results. */
+/* gannet-nfs: URLs, and its reading of results. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -303,7 +303,7 @@ TEST(a_caller_that_has_waited_has_the_session_wait_no_longer)
 	ck_assert_uint_eq(srv.connections, 2);
 }
 
-/* Takes one connection, and says what is no record. */
+/* Takes one connection, and sends bytes that are no record. */
 static void *say_hello(void *arg)
 {
 	static const char hello[] = "220 mail.example.org ESMTP\r\n";

@@ -63,7 +63,7 @@ TEST(an_answer_finds_its_grant_among_many)
 		ck_assert_ptr_null(nlm_grant_find(grants, ID(i) + 1));
 		ck_assert_uint_le(nlm_steps - before, FEW);
 	}
-	/* One that ends is found no more. */
+	/* A wait that has ended is not found. */
 	nlm_wait_free(&table, w[7]);
 	ck_assert_ptr_null(nlm_grant_find(grants, ID(7)));
 	ck_assert_ptr_eq(nlm_grant_find(grants, ID(8)), w[8]);
@@ -278,8 +278,8 @@ TEST(an_end_of_an_empty_name_is_not_for_all_hosts_of_its_address)
 	ck_assert_uint_lt(concerned, 32);
 }
 
-/* Anybody can send notices, with any name: of those who share an address, such
- * as a NAT's, too.  Hosts share a place by chance. */
+/* Anybody can send notices with any name, even of hosts that share an address,
+ * such as a NAT's.  Hosts share a place by chance. */
 TEST(a_storm_of_ends_of_others_concerns_few_hosts)
 {
 	uint64_t came = clock_ns(), last;

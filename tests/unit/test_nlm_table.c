@@ -95,7 +95,7 @@ static bool map_conflict(unsigned n, const struct nlm_span *at)
 	return false;
 }
 
-/* The ranges are sorted, apart, joined, and those of the map. */
+/* The ranges are sorted, apart, joined, and agree with the map. */
 static void check_owner(unsigned n)
 {
 	struct nlm_owner *o = owner(n);

@@ -179,8 +179,8 @@ TEST(a_list_of_larger_bounds_is_read_whole)
 		ck_assert_uint_eq(parse(lists[i], strlen(lists[i])), 0);
 		ck_assert_str_eq(print(), lists[i]);
 	}
-	/* Hosts that come later have the bounds, and can still take the places
-	 * of those that could not be told. */
+	/* The bounds hold for hosts that come later, and these can still take
+	 * the places of hosts that could not be told. */
 	ck_assert_int_eq(add("c2", "192.0.2.11", &host), 0);
 	host->monitored = true;
 	ck_assert_int_eq(add("c3", "192.0.2.11", &host), -ENOSPC);
@@ -249,7 +249,7 @@ TEST(hosts_are_bounded_for_an_address_and_in_all)
 	ck_assert_int_eq(add("c", "192.0.2.1", &host), 0);
 	host->monitored = true;
 	ck_assert_int_eq(add("d", "192.0.2.1", &host), -EDQUOT);
-	/* The same where there are too many with the address. */
+	/* The same where too many hosts share the address. */
 	host->monitored = false;
 	host->untold = true;
 	ck_assert_int_eq(add("d", "192.0.2.1", &host), 0);
@@ -447,7 +447,7 @@ TEST(a_host_joins_a_list_that_is_full_or_not_at_the_same_cost)
 		ck_assert_uint_le(nsm_steps, FEW);
 		old = old ? old : host;
 	}
-	/* The network has its part.  The first search meets those that were
+	/* The network has its share.  The first search passes hosts that were
 	 * not monitored yet when they came. */
 	hosts.max = MANY;
 	ck_assert_int_eq(add_to(1, MANY, &host), -EDQUOT);

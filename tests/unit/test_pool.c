@@ -141,7 +141,7 @@ TEST(small_requests_are_served_from_large_buffers_at_the_limit)
 	pool_destroy(pool);
 }
 
-/* Buffers of @size for @flow until there is none; chained by next. */
+/* Takes all buffers of @size for @flow; chained by next. */
 static struct buf *take(size_t size, uint8_t flow)
 {
 	struct buf *b, *all = NULL;
@@ -192,7 +192,7 @@ TEST(one_flow_never_has_more_than_half)
 	all = take(POOL_BUF_MAX, 1);
 	ck_assert_uint_le(bytes_out(), 16 * MIB);
 	ck_assert_uint_gt(bytes_out(), 14 * MIB);
-	/* It waits although there are some; another need not. */
+	/* The flow waits although memory is left; another flow need not. */
 	request(POOL_BUF_MAX, &greedy);
 	ck_assert_int_eq(greedy.called, 0);
 	ck_assert(pool_is_short(pool));
@@ -222,7 +222,7 @@ TEST(a_flow_that_returns_small_buffers_gets_a_large_one)
 	request(POOL_BUF_MAX, &greedy);
 	ck_assert_int_eq(greedy.called, 0);
 	give(small);
-	/* A large one's worth of small ones may not have been there. */
+	/* The small buffers might not add up to a large one. */
 	if (!greedy.called) {
 		give(large->next);
 		large->next = NULL;
@@ -476,7 +476,7 @@ TEST(a_poller_does_not_wait_for_a_new_region)
 }
 
 /* A request that is parked while no region is tried gets its buffer when one is
- * tried again, although nobody asks for or gives back another. */
+ * tried again, although no other buffer is requested or comes back. */
 TEST(a_parked_request_is_served_when_a_device_takes_regions_again)
 {
 	struct seen s = { .o.add = add_region };

@@ -9,8 +9,8 @@
 
 #include <sys/syscall.h>
 
-/* In place of the C library's: the backend's calls are counted, and fail
- * when told to, as they do after a disk lost what was written. */
+/* In place of the C library's: counts the backend's calls, and makes them fail
+ * on demand, as they do after a disk lost written data. */
 static int fsyncs, fdatasyncs, sync_error;
 
 static int sync_by(long call, int fd)

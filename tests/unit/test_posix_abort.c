@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The posix backend on an ext4 that gives up its journal ("mount -o
- * remount,abort", as after an error of the disk) between a WRITE and what is to
- * make it durable.  Needs root and a loop device.
+ * remount,abort", as after an error of the disk) between a WRITE and the call
+ * that has to make it durable.  Needs root and a loop device.
  */
 #include <sched.h>
 #include <stdlib.h>
@@ -19,8 +19,8 @@ static bool run(const char *fmt, const char *a, const char *b)
 	return system(command) == 0;
 }
 
-/* World @i on a file system of its own, made by @mkfs, that writes nothing by
- * itself; false: there can be none here. */
+/* World @i on a private file system, made by @mkfs, that writes nothing by
+ * itself; false: not possible here. */
 static bool open_disk(int i, const char *mkfs)
 {
 	char image[sizeof(w.state) + 8];
@@ -114,7 +114,7 @@ TEST_LOOP(an_aborted_journal_makes_names_and_attributes_fail, 0, 2)
 	close_disk();
 }
 
-/* Nor has a disk died there: what is on it besides may be written. */
+/* Nor has a disk died there: other processes can write elsewhere on it. */
 TEST_LOOP(in_a_tree_mounted_read_only_there_is_nothing_to_commit, 0, 2)
 {
 	struct vfs_node *n;
@@ -138,7 +138,8 @@ TEST_LOOP(in_a_tree_mounted_read_only_there_is_nothing_to_commit, 0, 2)
 	close_disk();
 }
 
-/* Closes what is open to be written; and the disk is seen to be writable. */
+/* Closes all files that are open for writing, and checks that the backend sees
+ * the disk as writable. */
 static void close_for_remount(void)
 {
 	world_restart();

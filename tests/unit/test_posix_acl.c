@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Access control lists of files: what the kernel keeps, and what it grants. */
+/* Access control lists of files: the kernel's, and the rights that they
+ * grant. */
 #include <sys/stat.h>
 #include <sys/xattr.h>
 

@@ -171,7 +171,7 @@ TEST_LOOP(each_caller_opens_the_file, 0, WORLDS)
 	if (!begin(_i, 0))
 		return;
 	n = look_up("f");
-	/* The one who may, then the one who may not, and once more. */
+	/* First the caller with the right, then the one without, twice. */
 	for (int i = 0; i < 2; i++) {
 		ck_assert_int_eq(write_as(&as_alice, n, VFS_UNSTABLE), 4);
 		ck_assert_int_eq(read_as(&as_alice, n), 4);
@@ -186,7 +186,7 @@ TEST_LOOP(each_caller_opens_the_file, 0, WORLDS)
 		assert_err(cut_as(&as_bob, n, 0), EACCES);
 		assert_err(DO(posix_commit, &as_bob, n), EACCES);
 	}
-	/* Each has separate descriptors once both may. */
+	/* Each has separate descriptors once both have the right. */
 	lets_bob = true;
 	ck_assert_int_eq(read_as(&as_bob, n), 4);
 	ck_assert_uint_eq(server_opens, 0);
@@ -333,7 +333,7 @@ TEST_LOOP(access_that_is_asked_about_an_open_opens, 0, WORLDS)
 	ck_assert_uint_eq(granted, want);
 	assert_ok(GET(access.granted, granted, posix_access, &as_bob, n,
 		      .access.want = want));
-	/* An open says no, to the owner of a file, too. */
+	/* An open refuses even the owner of a file. */
 	ck_assert_uint_eq(granted, VFS_ACCESS_OPEN);
 	vfs_node_put(n);
 	end();

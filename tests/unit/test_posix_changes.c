@@ -93,7 +93,7 @@ TEST_LOOP(one_of_two_setattrs_with_the_same_guard_is_done, 0, WORLDS)
 	world_open(_i, NULL);
 	second = mount_again();
 	vfs_node_put(must_create(w.root, "f"));
-	world_restart();		/* so that it is not open */
+	world_restart();		/* drops the open file */
 	g[0].n = must_lookup(w.root, "f");
 	g[1].n = look_up_in(second, "f");
 	attr = attr_of(g[0].n);
@@ -121,8 +121,8 @@ TEST_LOOP(one_of_two_setattrs_with_the_same_guard_is_done, 0, WORLDS)
 	world_close();
 }
 
-/* A client that was given the other's change as its own "before" would keep
- * what it has cached of the file. */
+/* A client that was given the other's change as its own "before" would keep its
+ * cached data of the file. */
 TEST_LOOP(a_change_by_another_export_leaves_no_attributes_of_before, 0, WORLDS)
 {
 	struct posix_change one, other;
@@ -234,7 +234,7 @@ TEST_LOOP(an_exclusive_create_is_known_after_a_write_and_a_restart, 0, WORLDS)
 	world_close();
 }
 
-/* As chattr(1); false: this may not be tried here. */
+/* As chattr(1); false: not permitted here. */
 static bool set_flags(const char *name, int flags)
 {
 	int fd = open(local(name), O_RDONLY), rc;

@@ -53,7 +53,7 @@ TEST_LOOP(calls_that_must_not_wait_do_what_memory_has, 0, WORLDS)
 	assert_ok(GET(out, m, posix_open_handle, &now, NULL,
 		      .open = { .fs = w.fs, .handle = &h }));
 	vfs_node_put(m);
-	/* Another process's rename may be in the way of the name cache. */
+	/* Another process's rename can be in the way of the name cache. */
 	for (int i = 0; i < 1000; i++) {
 		err = GET(out, m, posix_lookup, &now, w.root,
 			  .name = name_of("f"), .attr = &attr,
@@ -163,7 +163,8 @@ TEST_LOOP(callers_are_who_they_say_groups_included, 0, WORLDS)
 	assert_ok(stat(local("mine"), &st));
 	ck_assert_uint_eq(st.st_uid, 1001);
 	ck_assert_uint_eq(st.st_gid, 1001);
-	/* -1 is nobody's number: it must not leave the caller who was last. */
+	/* -1 is no user's number: the thread must not act as its last
+	 * caller. */
 	w.who.cred = &nobody;
 	assert_err(read_str(n, 0, buf, NULL), EACCES);
 	assert_err(try_lookup(w.root, "mine"), EACCES);
@@ -268,7 +269,7 @@ TEST_LOOP(calls_that_must_not_wait_never_change_credentials, 0, WORLDS)
 	assert_err(a.read, EAGAIN);
 	ck_assert_uint_eq(stats_sum_by_name("posix_cred_switch"), before);
 
-	/* A thread that may asks as carol, and the answers are kept. */
+	/* A thread that can act as carol asks, and the answers are kept. */
 	w.who.cred = &carol;
 	assert_ok(GET(access.granted, a.granted, posix_access, &w.who, a.node,
 		      .access.want = VFS_ACCESS_READ));
@@ -330,7 +331,7 @@ TEST_LOOP(look_ups_of_many_users_change_no_credentials, 0, WORLDS)
 		user.uid = user.gid = 5000 + i;
 		assert_ok(try_lookup(w.root, "f"));
 	}
-	/* A change ends what was remembered of all of them. */
+	/* A change drops the remembered answers of all users. */
 	posix_cred_server(to_posix_fs(w.fs));
 	assert_ok(chmod(local(""), 0700));
 	for (uint32_t i = 1; i <= 200; i++) {

@@ -287,7 +287,7 @@ TEST_LOOP(mount_points_in_the_tree_are_not_entered, 0, WORLDS)
 		world_close();
 		return;
 	}
-	/* The descriptor of before would see the old mount table. */
+	/* The open descriptor would see the old mount table. */
 	world_restart();
 	assert_ok(mkdir(local("mnt/f"), 0755));
 	h = check_covered("mnt");
@@ -394,7 +394,7 @@ TEST_LOOP(a_caller_that_found_a_name_may_search_without_asking, 0, WORLDS)
 	vfs_node_put(must_create(d, "a"));
 	world_settle("d");
 	assert_ok(posix_stat(to_posix(d), &st));
-	/* Another process's rename may be in the way of the name cache. */
+	/* Another process's rename can be in the way of the name cache. */
 	for (int i = 0; i < 1000 && err == -EAGAIN; i++)
 		err = GET(out, n, posix_lookup, &now, d, .name = name_of("a"),
 			  .attr = &attr);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The posix backend: an error means that nothing was done, or that the disk
- * failed; and nothing is called stable beside one. */
+ * failed; and no data is called stable with an error. */
 #include <sys/stat.h>
 
 #include "tests/unit/posix_fixture.h"
@@ -150,7 +150,7 @@ TEST_LOOP(rename_syncs_both_directories_even_if_one_fails, 0, 2)
 	close_dirs(a, b);
 }
 
-/* It would find its own change, where its guard says that there is none. */
+/* A repeated SETATTR would meet its own change, which its guard excludes. */
 TEST_LOOP(no_client_is_told_to_come_again_for_attributes_that_it_set, 0, 2)
 {
 	static const int again[] = { EINTR, EAGAIN, ENOMEM, ENOBUFS };
@@ -184,7 +184,7 @@ TEST_LOOP(no_client_is_told_to_come_again_for_a_part_that_it_set, 0, 2)
 		assert_err(DO(posix_setattr, &w.who, a, .set = &set), EIO);
 		ck_assert_uint_eq(attr_of(a).mode, set.mode);
 	}
-	/* While nothing is done it may come again. */
+	/* While nothing is done the client can come again. */
 	sync_faults.times_errno = ENOMEM;
 	set.set = VFS_SET_MTIME_NOW;
 	set.guard = attr_of(a).ctime;
@@ -219,8 +219,8 @@ static void set_mode_fails(void *dir)
 	assert_err(set_mode(dir, 0700), EIO);
 }
 
-/* A file that can't be opened is synced with its file system, and the error
- * that one thread is told may be about what another's change lost. */
+/* A file that can't be opened is synced with its file system, and an error that
+ * one thread gets can concern data that another thread's change lost. */
 TEST_LOOP(a_change_without_fsync_that_meets_a_failed_sync_is_no_success, 0, 4)
 {
 	struct vfs_node *a, *b;
@@ -351,8 +351,8 @@ TEST_LOOP(a_refusal_is_no_error_of_the_disk, 0, 2)
 	world_close();
 }
 
-/* The system's sync of a file without room may be about data from before,
- * which nobody else is told of then. */
+/* When the system syncs a file without room, the error can concern older data,
+ * and no other call gets to know of it then. */
 TEST_LOOP(no_room_on_a_file_that_the_system_syncs_is_an_error, 0, 2)
 {
 	static const int errors[] = { ENOSPC, EDQUOT };

@@ -155,7 +155,7 @@ TEST_LOOP(a_removed_files_descriptors_are_closed_at_once, 0, WORLDS)
 	put(n);
 	ck_assert_int_gt(fs->cache.nfds, before);
 	must_remove(w.root, "f", false);
-	/* The root's own may have been opened to sync it. */
+	/* The sync of the root might have opened its descriptor. */
 	ck_assert_int_le(fs->cache.nfds, before + 1);
 	put(must_create(w.root, "g"));
 	put(must_create(w.root, "h"));

@@ -105,7 +105,8 @@ TEST(an_unknown_type_is_never_trusted)
 			 POSIX_PSEUDO);
 }
 
-/* Its name may be chosen by who mounts it: only the number is believed. */
+/* A local user who mounts it can choose its name: only the number is
+ * believed. */
 TEST(a_name_does_not_change_what_a_number_says)
 {
 	ck_assert_int_eq(rights(FUSE_SUPER_MAGIC, "fuse.ext4"), POSIX_BY_OPEN);

@@ -160,7 +160,7 @@ TEST_LOOP(attributes_follow_the_servers_changes, 0, WORLDS)
 	world_close();
 }
 
-/* Two exports may hold the same file: a directory and one below it. */
+/* Two exports can hold the same file: a directory and one below it. */
 TEST_LOOP(changes_by_another_export_show, 0, WORLDS)
 {
 	struct vfs_config other;
@@ -230,8 +230,8 @@ TEST_LOOP(attributes_follow_changes_made_elsewhere, 0, WORLDS)
 	world_close();
 }
 
-/* Each file that was not listed yet is another one now: of its own size, and
- * perhaps with the inode number of the old one. */
+/* Replaces each file that was not listed yet: the new one has another size, and
+ * perhaps the old inode number. */
 static void replace_the_rest(void)
 {
 	char name[16];
@@ -270,7 +270,7 @@ TEST_LOOP(handle_and_attributes_are_of_one_file, 0, WORLDS)
 		world_settle("");
 		if (known)
 			list();
-		/* Names that are replaced may be listed twice, or never. */
+		/* A listing can have a replaced name twice, or not at all. */
 		begin_list(4 * FILES);
 		r.meanwhile = replace_the_rest;
 		list_page();
@@ -334,7 +334,7 @@ static bool take_own(void *arg, const struct vfs_dirent *d)
 	return true;
 }
 
-/* Writes, lists a few times, and finds what it wrote. */
+/* Writes, lists a few times, and finds its writes in the listing. */
 static void own(void *arg)
 {
 	struct owner *o = arg;

@@ -9,7 +9,7 @@
 #include "vfs/posix/ops.h"
 #include "vfs/posix/table/table.h"
 
-/* GANNET_LOST_FILES: how many instead, and what it costs is printed. */
+/* GANNET_LOST_FILES: this many instead; also prints the cost. */
 #define MANY	1000
 
 static unsigned many(void)
@@ -19,7 +19,7 @@ static unsigned many(void)
 	return s ? (unsigned)atoi(s) : MANY;
 }
 
-/* The backend's way to read a directory, which may be made to hang. */
+/* The backend's way to read a directory; it hangs on demand. */
 static atomic_bool hang;
 static atomic_int hanging;
 
@@ -290,7 +290,8 @@ TEST_LOOP(no_directory_is_read_on_a_poller, 2, WORLDS)
 	world_close();
 }
 
-/* After the directory was read, too: by chance, and of what is known. */
+/* Random changes, also after the directory was read; only known handles are
+ * opened. */
 TEST_LOOP(an_existing_file_is_never_stale, 2, WORLDS)
 {
 	struct { bool there; char name[16]; struct vfs_handle h; } f[40] = {
@@ -409,7 +410,7 @@ TEST_LOOP(a_file_that_comes_back_is_found_after_a_local_rename, 2, WORLDS)
 	world_close();
 }
 
-/* Any name will do to find a file, but each may be removed. */
+/* Any name will do to find a file, but each can be removed. */
 TEST_LOOP(a_file_keeps_the_name_that_a_local_process_gave_it, 2, WORLDS)
 {
 	struct vfs_node *d, *n;

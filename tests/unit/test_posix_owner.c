@@ -110,7 +110,7 @@ TEST_LOOP(a_file_is_opened_before_its_mode_forbids_that, 0, WORLDS)
 	world_close();
 }
 
-/* Another call may look up the name before CREATE comes to make its node. */
+/* Another call can look up the name before CREATE makes its node. */
 TEST_LOOP(a_node_that_was_found_first_gets_the_descriptor, 0, WORLDS)
 {
 	struct vfs_node *n, *b;
@@ -161,7 +161,7 @@ TEST_LOOP(a_file_that_can_not_be_reopened_stays_open_longer, 0, WORLDS)
 	world_close();
 }
 
-/* Nobody can look for the file in there, which is no reason to forget it. */
+/* The server can't look for the file in there, but need not forget it. */
 TEST_LOOP(a_file_renamed_in_an_unreadable_directory_is_found_later, 0, WORLDS)
 {
 	struct vfs_node *dir, *n;
@@ -202,8 +202,8 @@ static struct vfs_node *make(struct vfs_node *dir, const char *name,
 	return n;
 }
 
-/* Files made there are synced with their file system.  That needs a descriptor,
- * and the root has none. */
+/* Files made there are synced with their file system, which needs a descriptor,
+ * but the root can't be opened. */
 TEST_LOOP(names_are_made_in_a_root_that_can_only_be_written, 0, WORLDS)
 {
 	struct vfs_node *n, *dir;
@@ -302,7 +302,7 @@ TEST_LOOP(below_a_closed_root_no_file_that_was_removed_is_held, 0, WORLDS)
 	world_close();
 }
 
-/* Root's test ends as a user who may do nothing special. */
+/* Root's test continues as a user without privileges. */
 static int run_as_user(void)
 {
 	if (geteuid() == 0 &&

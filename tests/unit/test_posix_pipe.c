@@ -30,7 +30,7 @@ static struct vfs_node *make_file(const char *name, size_t len)
 	return n;
 }
 
-/* Returns what the backend does; what was read is the file's. */
+/* Returns the backend's result; checks the bytes against the file. */
 static int64_t try_pipe(const struct vfs_op *who, struct vfs_node *n,
 			uint64_t off, uint32_t len, bool *eof)
 {
@@ -97,7 +97,7 @@ TEST_LOOP(without_read_permission_nothing_is_piped, 0, WORLDS)
 			      .read = { .count = 4096, .pipe = p->wr }),
 			   EACCES);
 		w.who.cred = &w.cred;
-		p->left = 1;		/* what it took is not given away */
+		p->left = 1;		/* its bytes reach no other call */
 		pipe_put(p);
 		p = pipe_get(pipes);
 		ck_assert_int_eq(read(p->rd, got, 1), -1);
@@ -107,8 +107,8 @@ TEST_LOOP(without_read_permission_nothing_is_piped, 0, WORLDS)
 	world_close();
 }
 
-/* It may have to come from the disk: a worker pipes it, and where that takes
- * longer than a copy, it is copied. */
+/* The data can be on the disk: then a worker pipes it, and where that takes
+ * longer than a copy, copies it. */
 TEST_LOOP(without_waiting_only_memory_is_read_into_pipes, 0, WORLDS)
 {
 	struct vfs_op now;

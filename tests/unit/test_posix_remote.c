@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The posix backend on a file system that is somebody else's, and may be late:
+/* The posix backend on a file system that another program serves, perhaps late:
  * FUSE, or a network's. */
 #include <dlfcn.h>
 #include <stdarg.h>

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The descriptors that an export may take, also while its disk hangs. */
+/* The descriptors that an export can take, also while its disk hangs. */
 #include <stdlib.h>
 #include <sys/stat.h>
 
 #include "tests/unit/posix_fixture.h"
 
 #define LIMIT	640
-/* An export takes two thirds of those that are for files, and one. */
+/* An export takes two thirds of the descriptors for files, and one. */
 #define STOPS	211
 
 /* ---- the disk, in place of the C library's calls */
@@ -131,7 +131,7 @@ TEST_LOOP(a_disk_that_hangs_takes_no_descriptors_from_others, 0, WORLDS)
 	atomic_store(&disk_hangs, true);
 	n = write_all("a");
 	ck_assert_int_ge(n, LIMIT / 8);
-	/* The root's, and those of a table, leave files fewer. */
+	/* The root's descriptor, and the table's, come off the files' share. */
 	ck_assert_int_le(nfds(), STOPS);
 	ck_assert_int_ge(nfds(), STOPS - 8);
 	/* Once it is known to hang nothing is gained by trying on. */

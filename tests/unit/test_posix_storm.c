@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The posix backend on a disk where one sync in a hundred fails, and one write
- * in a hundred finds that what was not synced is lost: threads write, commit
- * and set attributes, and the sweeper closes.  What was called durable is.
+ * in a hundred finds that unsynced data is lost: threads write, commit and set
+ * attributes, and the sweeper closes.  Data that was called durable is.
  *
  * GANNET_TEST_STORM is for how many seconds; 2.
  */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The posix backend on a disk that dies: what is called durable is. */
+/* The posix backend on a disk that dies: data that is called durable is. */
 #include <sys/stat.h>
 
 #include "tests/unit/posix_fixture.h"
@@ -41,7 +41,7 @@ static int64_t write_stable(struct vfs_node *n, enum vfs_stable how)
 TEST_CASE(.timeout = getenv("GANNET_TEST_SYNC_RACES") ? 24 * 3600 : 60);
 
 /*
- * The rows of the table in vfs/posix/sync.c, and what is no row.
+ * The rows of the table in vfs/posix/sync.c, and cases without a row.
  */
 TEST_LOOP(a_file_system_that_gave_up_is_an_error, 0, 2)
 {
@@ -342,7 +342,7 @@ static void set_time(void *arg)
 	assert_err(DO(posix_setattr, &w.who, arg, .set = &set), EIO);
 }
 
-/* The call that gets an error may get it for another call's data. */
+/* The call that gets an error can get it for another call's data. */
 TEST_LOOP(a_link_that_meets_a_failed_sync_is_no_success, 0, 2)
 {
 	struct vfs_node *a, *b;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The table of files: what is recorded stays, whatever ends the server. */
+/* The table of files: its records stay, however the server ends. */
 #include <sched.h>
 #include <signal.h>
 #include <sys/mount.h>
@@ -158,7 +158,7 @@ static long journal_size(void)
 	return size;
 }
 
-/* The head and change_all()'s records, but for the one that says nothing. */
+/* The head and change_all()'s records, except the empty one. */
 #define FULL	(16 + 11 * 14 + 9 * 10 + 2 * 5 + \
 		 6 * 1 + 2 * 3 + 5)
 
@@ -503,8 +503,8 @@ TEST(every_length_of_a_journal_is_read_as_far_as_it_goes)
 	reopen();
 }
 
-/* A file system may keep the database's sync and lose, in a power cut, that the
- * journal was cleared after it. */
+/* In a power cut a file system can keep the synced database, but lose the
+ * clearing of the journal after it. */
 TEST(an_old_journal_that_comes_back_changes_nothing)
 {
 	char old[4096];

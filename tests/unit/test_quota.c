@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Quotas of directories of the system: of a kernel that the test plays, asked
- * by this process or by a helper, which may die or hang. */
+/* Quotas of directories of the system: the test plays the kernel, which this
+ * process or a helper asks; the helper can die or hang. */
 #include "vfs/helper.h"
 #include "vfs/quotas.h"
 
@@ -365,7 +365,7 @@ static uint64_t ask_at_once(void)
 	return most;
 }
 
-/* It answers each in time: those who come at once don't wait for all. */
+/* It answers each in time: simultaneous callers don't wait for all. */
 TEST(a_slow_helper_costs_everybody_one_wait)
 {
 	uint64_t most = UINT64_MAX;

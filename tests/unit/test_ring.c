@@ -78,7 +78,7 @@ TEST(a_full_ring_takes_nothing_and_loses_nothing)
 			n++;
 		ck_assert(!add(n, SIZE));
 		ck_assert_uint_gt(n, taken);
-		/* Half of them, so that the next begin anywhere. */
+		/* Take half of them: the next ones begin anywhere. */
 		for (uint32_t half = (n - taken + 1) / 2; half > 0; half--)
 			ck_assert_uint_eq(take(), taken++);
 	}
@@ -132,7 +132,7 @@ TEST(threads_add_at_the_same_time)
 		while (ring_next(ring)) {
 			uint32_t n = take();
 
-			/* Those of one thread keep their order. */
+			/* Records of one thread keep their order. */
 			ck_assert_uint_ge(n & 0xffff, next[n >> 16]);
 			next[n >> 16] = (n & 0xffff) + 1;
 			got++;

@@ -78,7 +78,7 @@ TEST(an_address_of_no_use_is_free_or_can_not_be_looked_at)
 	ck_assert_int_eq(rpcbind_use_of("tcp6", "1.2.3.4.5.6"), RPCBIND_USED);
 }
 
-/* It may listen after the server has looked. */
+/* It can listen after the server has looked. */
 TEST_LOOP(a_port_that_is_bound_without_a_listener_is_no_servers, 0, 2)
 {
 	static const char *const streams[] = { "tcp", "tcp6" };
@@ -90,7 +90,7 @@ TEST_LOOP(a_port_that_is_bound_without_a_listener_is_no_servers, 0, 2)
 	close(fd);
 }
 
-/* It may leave its peer after the server has looked. */
+/* It can leave its peer after the server has looked. */
 TEST_LOOP(a_datagram_socket_is_seen_while_it_has_a_peer, 0, 2)
 {
 	static const char *const datagrams[] = { "udp", "udp6" };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Chunks: how a call is put together, what a reply may invalidate. */
+/* Chunks: assembling a call, and the handle that a reply can invalidate. */
 #include "transport/rpcrdma/proto.h"
 
 #include <errno.h>
@@ -8,7 +8,7 @@
 
 static struct rpcrdma_layout l;
 
-/* Decodes what was made and plans the call, with @body bytes inline. */
+/* Decodes the message and plans the call, with @body bytes inline. */
 static int plan(uint32_t body)
 {
 	ck_assert_int_eq(decode(), 0);
@@ -146,7 +146,8 @@ TEST(a_call_longer_than_we_take_is_refused)
 	ck_assert_int_eq(plan(0), -E2BIG);
 }
 
-/* Of a call that ends in a Read chunk no more is pulled than is kept. */
+/* Of a call that ends in a Read chunk only the bytes that are kept are
+ * pulled. */
 TEST(a_long_write_is_cut_off)
 {
 	uint8_t base[60] = { 0 }, sink[8] = { 0 };
@@ -182,7 +183,7 @@ TEST(a_long_write_is_cut_off)
 	ck_assert_int_eq(plan(40), -E2BIG);
 }
 
-/* RFC 8166 section 3.4.4: a responder may bound chunks by what it can take. */
+/* RFC 8166 section 3.4.4: a responder can bound the chunks that it takes. */
 TEST(a_sum_past_two_to_the_32_is_not_taken_for_a_short_call)
 {
 	static const uint32_t positions[] = { 0, 40 };

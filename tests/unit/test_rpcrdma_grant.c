@@ -9,7 +9,7 @@
 enum { KIB = 1024, MS = 1000000, S = 1000 * MS };
 
 /* Zero stands for a connection alone, from 8 to 1024 credits of a KiB, without
- * a bound, that asks for more than there are. */
+ * a bound, that asks for more than the maximum. */
 static unsigned next_of(struct rpcrdma_demand d)
 {
 	d.asked = d.asked ? d.asked : 4096;
@@ -185,7 +185,7 @@ TEST(a_busy_client_does_not_keep_others_from_their_share)
 
 	for (int i = 0; i < 20; i++)
 		decide_all(grant, use, 800);
-	/* Alone it may have nearly all; 600 are for grants. */
+	/* Alone it gets nearly all; 600 are for grants. */
 	ck_assert_uint_ge(grant[0], 256);
 	for (int i = 1; i < CLIENTS; i++)
 		use[i] = 4096;
@@ -195,7 +195,7 @@ TEST(a_busy_client_does_not_keep_others_from_their_share)
 		ck_assert_uint_ge(grant[i], 75);
 		ck_assert_uint_le(grant[i], 300);
 	}
-	/* And those that have enough leave the rest to it. */
+	/* Connections with enough credits leave the rest to it. */
 	for (int i = 1; i < CLIENTS; i++)
 		use[i] = 1;
 	for (int i = 0; i < 20; i++)

@@ -173,7 +173,7 @@ TEST(read_chunks_are_taken_as_long_as_a_binding_could_let_them)
 	}
 }
 
-/* As many as there is room for: RFC 8166 section 4.3.2 gives no bound. */
+/* As many as fit: RFC 8166 section 4.3.2 gives no bound. */
 TEST(any_number_of_write_chunks_comes_back)
 {
 	static const uint32_t numbers[] = { 0, 1, 2, 8, 9, 100, 300 };
@@ -261,8 +261,8 @@ static void check_read(const struct rpcrdma_chunk *chunk,
 	ck_assert_uint_eq(chunk->length, length);
 }
 
-/* RFC 8166 section 3.4.5: what has one position is one chunk, in the order of
- * the list, wherever in the list it stands.  Tried with any lists. */
+/* RFC 8166 section 3.4.5: all segments with one position are one chunk, in the
+ * order of the list, wherever in the list they stand.  Tried with any lists. */
 TEST(segments_of_read_chunks_may_stand_in_turns)
 {
 	uint32_t position[64], seen = 0;

@@ -6,7 +6,7 @@
 #include "tests/unit/runner.h"
 #include "transport/rpcrdma/sq.h"
 
-/* A fabric that takes what is posted and does nothing until it is told. */
+/* A fabric that takes posts and does nothing until the test completes them. */
 struct posted {
 	struct fabric_op *op;
 	unsigned	  steps;
@@ -77,7 +77,7 @@ static int submit(unsigned i, unsigned steps, bool reads)
 	return rpcrdma_sq_submit(&sq, &w->chain);
 }
 
-/* Completes what was posted longest ago. */
+/* Completes the oldest post. */
 static void complete(int status)
 {
 	struct fabric_op *op = posted[ndone++].op;
@@ -178,7 +178,7 @@ TEST(reads_keep_their_turn_when_room_is_short)
 	submit(2, 3, false);
 	ck_assert_uint_eq(nposted, 1);
 	complete(0);
-	/* The Reads first; then there is no room for the reply. */
+	/* The Reads first; then the reply has no room. */
 	ck_assert_uint_eq(nposted, 2);
 	ck_assert_uint_eq(posted[1].steps, 2);
 	complete(0);

@@ -20,7 +20,7 @@ static size_t bytes_out(void)
 	return out;
 }
 
-/* Small buffers for @flow until there is none; chained by next. */
+/* Takes all small buffers for @flow; chained by next. */
 static struct buf *take(uint8_t flow)
 {
 	struct buf *b, *all = NULL;
@@ -32,8 +32,8 @@ static struct buf *take(uint8_t flow)
 	return all;
 }
 
-/* Unlinks and returns @b, or if that is NULL a small one; NULL: it isn't
- * there.  Where there is no small one, take() gets larger ones. */
+/* Unlinks and returns @b, or if that is NULL a small one; NULL: not found.
+ * When no small one is left, take() gets larger ones. */
 static struct buf *pick(struct buf **all, const struct buf *b)
 {
 	struct buf *picked;
@@ -189,7 +189,7 @@ TEST(buffers_that_a_flow_left_at_hand_count_for_the_flow_that_takes_them)
 	mine = pool_alloc_for(pool, SHELF_BUF_SIZE, 2);
 	/* The first to be taken was the last to come back. */
 	ck_assert_ptr_eq(mine, first);
-	/* All that the first may have: nothing of the second's is missing. */
+	/* The first flow gets all that it may; the second lacks nothing. */
 	all = take(1);
 	ck_assert_uint_eq(bytes_out(), 128 * MIB + mine->size);
 	give(all);
@@ -221,7 +221,7 @@ static void take_turns(void *arg)
 	}
 }
 
-/* Each wants one buffer, and there is one less. */
+/* Each wants one buffer, but one is missing. */
 TEST(no_thread_waits_for_ever_for_a_buffer_at_anothers_hand)
 {
 	struct buf *all;

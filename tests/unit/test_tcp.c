@@ -283,7 +283,7 @@ static void reset(int fd)
 	close(fd);
 }
 
-/* Pipes that are full, and for some replies buffers, when there are none. */
+/* Replies fill all pipes; some then take buffers. */
 TEST(replies_may_lie_in_pipes)
 {
 	static const uint32_t sizes[] = { 4, 4096, 70001, 1 << 20 };
@@ -414,8 +414,8 @@ TEST(nothing_is_read_after_a_bad_mark)
 	size_t n;
 	int fd;
 
-	/* The bad mark is received while reading is paused by a call; when it
-	 * is found there is more to read. */
+	/* The bad mark arrives while a call pauses reading, and more bytes wait
+	 * when it is found. */
 	fx_unlisten();
 	fx_listen(&o);
 	fd = fx_connect();

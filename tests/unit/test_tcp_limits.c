@@ -62,7 +62,7 @@ TEST(replies_queued_are_bounded)
 		fx_settle();
 	} while (taken != atomic_load(&fx.taken));
 	ck_assert_uint_lt(taken, n);
-	/* As much as is allowed, one more, and what is received into. */
+	/* The replies of the limit, one more, and the receive buffer. */
 	ck_assert_uint_le(fx_pool_out(), (MIB / (200 * KIB) + 3) * 256 * KIB);
 	for (unsigned i = 0; i < n; i++)
 		ck_assert_uint_eq(fx_recv_big(fd, 200 * KIB), i);

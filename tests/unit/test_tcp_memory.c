@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* RPC over TCP and the pool: who waits for memory, who may keep it. */
+/* RPC over TCP and the pool: connections that wait for memory, and connections
+ * that may keep it. */
 #include "transport/stream/stream.h"
 
 #include <pthread.h>
@@ -130,7 +131,7 @@ TEST(a_peer_that_reads_no_replies_is_closed_when_memory_is_short)
 	for (unsigned i = 0; i < 40; i++)
 		fx_send_call(fd, i, FX_BIG, MIB, 12);
 	EVENTUALLY(fx_pool_out() >= 2 * MIB);
-	/* Memory is not short: it may take its time. */
+	/* Memory is not short: the client can take its time. */
 	for (unsigned i = 0; i < 10; i++)
 		fx_settle();
 	ck_assert_uint_eq(stats_sum_by_name("tcp_short_stalls"), 0);

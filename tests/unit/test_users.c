@@ -265,12 +265,12 @@ TEST(a_list_that_lacks_groups_is_no_answer_unless_they_are_known_to_be_left)
 	ngroups = 21;
 	age();
 	ck_assert_uint_eq(count_groups(1000), 21);
-	/* So is a list without those that the user left. */
+	/* So is a list without the groups that the user left. */
 	ngroups = 5;
 	is_whole = true;
 	age();
 	ck_assert_uint_eq(count_groups(1000), 5);
-	/* A day later what it was is forgotten. */
+	/* A day later the old list is forgotten. */
 	is_whole = false;
 	ngroups = 1;
 	table->resolver.users_stale_s = -1;
@@ -290,8 +290,8 @@ TEST(a_known_user_that_the_service_forgets_is_no_stranger_while_it_is_down)
 	ck_assert_uint_eq(count_groups(1000), 0);
 }
 
-/* As after a restart: the table knows no user.  A late list may be that of one
- * source, while another one is down. */
+/* As after a restart: the table knows no user.  A late list might come from one
+ * source while another one is down. */
 TEST_LOOP(a_user_who_is_not_known_yet_waits_for_the_service, 0, 2)
 {
 	struct vfs_cred cred;
@@ -334,7 +334,7 @@ TEST(a_hung_service_costs_one_time_out)
 	hang();
 	ck_assert_int_eq(thread_start(&thread, "asks", ask_for_one, &uid), 0);
 	EVENTUALLY(asked >= 2);
-	/* It waits for the first answer as long as an answer may take. */
+	/* The caller waits for the first answer up to the limit. */
 	began = clock_ns();
 	ck_assert(is_put_off(uid));
 	ck_assert_uint_lt(clock_ns() - began, 40ull * SLOW_MS * NS_PER_MS);
@@ -347,7 +347,7 @@ TEST(a_hung_service_costs_one_time_out)
 	ck_assert_uint_eq(asked, 2);
 	answer_late(2);
 	pthread_join(thread, NULL);
-	/* A late answer is none, and then there is a pause. */
+	/* A late answer does not count, and then a pause begins. */
 	ck_assert_int_eq(find(1001, &cred), -ETIMEDOUT);
 	ck_assert_int_eq(find(1000, &cred), 0);
 	export_caller_put(&cred);
@@ -391,7 +391,7 @@ TEST(a_question_that_goes_out_meanwhile_makes_no_stranger)
 	pthread_join(asker, NULL);
 }
 
-/* It may lack what a source that timed out would have said. */
+/* The list might lack the answer of a source that timed out. */
 TEST(a_late_list_replaces_none_that_is_known)
 {
 	uint32_t uid = 1000;
@@ -448,7 +448,7 @@ TEST(calls_that_come_together_ask_once)
 	for (size_t i = 0; i < ARRAY_SIZE(threads); i++)
 		ck_assert_int_eq(thread_start(&threads[i], "asks", ask_for_one,
 					      &uid), 0);
-	/* One asks, and no other does beside it. */
+	/* One thread asks, the others wait for its answer. */
 	EVENTUALLY(asked > 0);
 	ck_assert(HOLDS_FOR(20, asked == 1));
 	is_hung = false;
@@ -495,7 +495,7 @@ TEST(the_systems_name_service_tells_users_from_strangers)
 	ck_assert_int_le(resolver_system.groups(4000000000, &gids, &n), 0);
 }
 
-/* A source of groups that is not there is no reason to take any away. */
+/* A missing source of groups is no reason to take any away. */
 TEST(the_system_says_of_a_group_that_is_there_who_left_it)
 {
 	ck_assert_int_eq(__nss_configure_lookup("passwd", "files"), 0);

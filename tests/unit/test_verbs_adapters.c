@@ -45,7 +45,7 @@ static bool goes_along(enum fabric_opcode opcode, unsigned n, uint32_t len)
 	settle();
 	ck_assert(!wr[-1].in_line);
 	ck_assert_uint_eq(wr->nsge, n);
-	/* The memory may be anything until the op is done. */
+	/* Until the op is done the memory can change. */
 	if (wr->in_line)
 		ck_assert_int_eq(memcmp(wr->bytes, message, len), 0);
 	fake_send_done(IBV_WC_SUCCESS);

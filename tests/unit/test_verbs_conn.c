@@ -130,7 +130,7 @@ TEST_LOOP(iwarp_waits_for_the_peer_to_close, 0, 2)
 	settle();
 	ck_assert_uint_eq(fake.disconnects, 1);
 	calls = atomic_load(&closed_calls);
-	/* It waits for two seconds: that much may have gone by. */
+	/* It waits for two seconds, which might have gone by. */
 	if (seconds() - begin <= 1)
 		ck_assert_int_eq(calls, 0);
 	ck_assert_int_eq(fabric_post(conn, chain(1, 1)), -ENOTCONN);

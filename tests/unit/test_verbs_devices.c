@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Several devices, and those that go and come; over fake ones. */
+/* Several devices, which go and come; over fake ones. */
 #include "tests/unit/verbs_fixture.h"
 
 #include <errno.h>
@@ -135,8 +135,8 @@ TEST_LOOP(a_device_that_is_unplugged_is_let_go, 0, 2)
 	finished(-ENODEV);
 }
 
-/* Its driver may wait until no file of it is open any more, also when there is
- * no other device, for which librdmacm would close it. */
+/* The driver can wait until no file of the device is open.  librdmacm only
+ * closes it if another device is left. */
 TEST_LOOP(the_driver_of_a_device_that_went_waits_for_no_file, 0, 4)
 {
 	bool alone = _i / 2;
@@ -307,7 +307,7 @@ TEST(a_peer_whose_device_goes_before_its_answer_is_refused)
 	end();
 }
 
-/* Nobody has asked for it, but to listen at its address opened it. */
+/* No connection has used it, but listening at its address opened it. */
 TEST_LOOP(a_device_that_only_a_listener_has_is_let_go, 0, 2)
 {
 	begin();
@@ -326,7 +326,8 @@ TEST(a_device_without_a_way_to_the_peer_is_let_go)
 	struct sockaddr *sa = (struct sockaddr *)&sin;
 
 	begin();
-	/* The address takes all the time that there is for the route. */
+	/* To resolve the address takes all the time, so none is left for the
+	 * route. */
 	verbs_fabric_set_connect_ms(&fabric, 10);
 	fake.resolve_us = 20000;
 	ck_assert_int_eq(fabric_connect(&fabric, sa, &conn), -ETIMEDOUT);
@@ -401,7 +402,7 @@ static void guest_closed(struct fabric_conn *fc, int err)
 {
 	struct guest *g = fc->upper;
 
-	/* Registrations of a connection may outlive it. */
+	/* Registrations of a connection can outlive it. */
 	if (g->fate & 1) {
 		fabric_free(fc);
 		guest_leaves(g);

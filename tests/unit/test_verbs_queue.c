@@ -109,8 +109,8 @@ TEST_LOOP(statuses_are_translated_and_end_the_connection, 0, 8)
 					      : map[_i].status);
 }
 
-/* There the end of the stream flushes what is posted, and the CM's word of it
- * comes later; elsewhere the CM would have said first that the peer closed. */
+/* On iWARP the end of the stream flushes posted work, and the CM reports it
+ * later; elsewhere the CM would first report that the peer closed. */
 TEST(on_iwarp_flushed_work_says_that_the_peer_closed)
 {
 	begin_iwarp();
@@ -245,7 +245,7 @@ TEST_LOOP(devices_without_a_doorbell_are_told_on_the_loop, 0, 3)
 	fake.attr.vendor_id = vendors[_i];
 	connected();
 	loop_call(conn_loop, who, &poller);
-	/* From a thread that may be anybody by now. */
+	/* From a thread other than the poller. */
 	ck_assert_int_eq(fabric_post(conn, chain(40, ~0ull)), 0);
 	settle();
 	ck_assert_uint_eq(fake.qp->nsends, 40);

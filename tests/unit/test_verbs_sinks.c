@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The memory that a peer may write to on an RDMA device: on iWARP adapters the
+ * The memory that a peer can write to on an RDMA device: on iWARP adapters the
  * sink of its own Read, during that Read; no other memory, and none on other
  * devices.
  */
@@ -32,7 +32,8 @@ static void take(struct xprt_sink *s, struct msg *m)
 	atomic_fetch_add(&taken, 1);
 }
 
-/* ---- asked on the poller, which is the one that writes what they read */
+/* ---- questions run on the poller, the only writer of the state that they
+ * read */
 
 struct question {
 	bool (*holds)(void);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Workers and the shares that bound who may use them. */
+/* Workers, and the shares that bound their use. */
 #include "rpc/work.h"
 
 #include <arpa/inet.h>
@@ -204,7 +204,7 @@ TEST(however_many_classes_hang_another_has_all_its_workers)
 		work_class_destroy(all[c]);
 }
 
-/* As in a container that may have 32 threads, with 12 exports on one disk. */
+/* As in a container with 32 threads, with 12 exports on one disk. */
 TEST(where_threads_are_few_classes_that_hang_leave_some_to_others)
 {
 	static struct job hung[12][NWORKERS], last[NWORKERS];
@@ -414,8 +414,8 @@ TEST(the_addresses_of_a_64_are_clients_of_one_network)
 		  client_of("::ffff:192.0.2.2") >> 32);
 }
 
-/* Addresses in two networks that sums of their halves don't tell apart: whoever
- * has one of the networks may choose the other half. */
+/* Addresses in two networks that sums of their halves don't tell apart: the
+ * owner of one of the networks can choose the other half. */
 TEST(no_address_can_be_made_to_share_anothers_turns)
 {
 	static const uint64_t factors[] = { 1, 31, 33, 0x9e3779b97f4a7c15ull,
@@ -447,7 +447,7 @@ static unsigned threads_of_process(void)
 	return n;
 }
 
-/* But for the last one, so that work goes on where no thread can be made. */
+/* Except the last one: work goes on where no thread can be made. */
 TEST(workers_without_work_end_and_come_again)
 {
 	static struct job jobs[NWORKERS];
@@ -468,7 +468,7 @@ TEST(workers_without_work_end_and_come_again)
 	}
 }
 
-/* Those that come to their end meet those that are woken, and the pool's. */
+/* Ending workers race with woken ones, and with the pool's. */
 TEST(no_work_is_lost_while_workers_end)
 {
 	static struct job jobs[NWORKERS];
@@ -511,8 +511,8 @@ TEST(an_item_may_submit_itself_again)
 	ck_assert_uint_eq(j.again, 0);
 }
 
-/* A class may go as soon as its items ran, though the worker that ran the
- * last one has not said so yet. */
+/* The owner can destroy a class as soon as its items ran, even before the
+ * worker that ran the last one has noted that. */
 TEST(a_class_may_be_destroyed_at_once)
 {
 	for (unsigned i = 0; i < 2000; i++) {

@@ -40,7 +40,7 @@ extern struct op ops[STEPS];
 
 void begin(void);
 void begin_iwarp(void);
-/* Nothing may be left. */
+/* Ends the fixture, and checks that nothing is left. */
 void end(void);
 int try_listen(void);
 void on_request(struct fabric_listener *l, struct fabric_conn *c);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * An operation of gannet/vfs.h in one expression, with the credentials of @who,
- * which is an operation, too:
+ * itself an operation:
  *
  *	DO(ops->setattr, &alice, n, .set = &set)
  *

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The tests of every backend of gannet/vfs.h.  tests/unit/test_backends.c has
- * the list of backends; tests of one backend may use the helpers.
+ * the list of backends; tests of one backend can use the helpers.
  */
 #pragma once
 
@@ -16,7 +16,7 @@ struct vfs_suite_params {
 	/* Before each test: fills in what mount is called with.  After it. */
 	void (*setup)(struct vfs_config *config);
 	void (*teardown)(void);
-	/* The user of most tests; may write to the root directory. */
+	/* The user of most tests, who may write to the root directory. */
 	struct vfs_cred me;
 	/* True if the backend can act for any user.  Else only me's tests
 	 * run. */
@@ -29,7 +29,7 @@ struct vfs_suite_params {
 	/* Do cookies change their meaning when entries come or go?  Known
 	 * after setup; NULL: no. */
 	const bool *counted_cookies;
-	/* The root, for local processes; NULL: there is none. */
+	/* The root, for local processes; NULL: no access for them. */
 	const char *dir;
 };
 

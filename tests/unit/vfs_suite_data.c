@@ -299,7 +299,7 @@ START_TEST(access_is_what_the_mode_says)
 	uint32_t all = 0x3f, got;
 
 	if (vt.params->me.uid == 0)
-		goto out;	/* root may do everything */
+		goto out;	/* root can do everything */
 	vt_chmod(f, 0400);
 	ck_assert_int_eq(GET(access.granted, got, vt.ops->access, &vt.who, f,
 			     .access.want = all), 0);

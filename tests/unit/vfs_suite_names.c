@@ -142,7 +142,7 @@ START_TEST(exclusive_create_knows_its_retransmission)
 }
 END_TEST
 
-/* With a new xid, so that no reply cache knows it. */
+/* With a new xid: no reply cache knows it. */
 START_TEST(exclusive_create_is_known_again_after_a_write)
 {
 	struct vfs_create how = { .how = VFS_CREATE_EXCLUSIVE,
@@ -358,7 +358,7 @@ START_TEST(no_directory_moves_into_itself)
 	ck_assert_int_eq(vt_rename(vt.root, "a", a, "x"), -EINVAL);
 	ck_assert_int_eq(vt_rename(vt.root, "a", c, "x"), -EINVAL);
 	ck_assert_int_eq(vt_rename(a, "b", c, "x"), -EINVAL);
-	/* Nor over what it lies in. */
+	/* Nor over a directory that it lies in. */
 	ck_assert_int_eq(vt_rename(b, "c", vt.root, "a"), -ENOTEMPTY);
 	ck_assert_int_eq(vt_rename(b, "c", a, "b"), -ENOTEMPTY);
 	ck_assert_int_eq(vt_lookup(b, "c"), 0);
@@ -425,7 +425,7 @@ static void fill(struct vfs_node *d, unsigned from, unsigned to)
 	}
 }
 
-/* The same in "d", by a local process where there is one: it need not sync. */
+/* The same in "d", by a local process if possible: it need not sync. */
 static void fill_locally(struct vfs_node *d, unsigned n)
 {
 	char path[600];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Tests that change nothing, so that they fit a tree that can't be changed. */
+/* Tests that change nothing, for trees that can't be changed. */
 #include "tests/unit/vfs_suite.h"
 
 #include <errno.h>
@@ -48,7 +48,7 @@ START_TEST(a_name_that_is_not_there_is_not_found)
 END_TEST
 
 struct look {
-	unsigned left;			/* entries that there is room for */
+	unsigned left;			/* entries that still have room */
 	unsigned entries;
 	uint64_t cookie;
 };

@@ -19,11 +19,11 @@ struct racer {
 	unsigned	 late;		/* operations that others kept */
 };
 
-/* The results that an operation may have while other threads are at work. */
+/* The possible results of an operation while other threads are at work. */
 static void expect(struct racer *r, int64_t err)
 {
-	/* To be tried again: on a busy machine the changes of a name may wait
-	 * for each other longer than a call may. */
+	/* The client would try again: on a busy machine the changes of a name
+	 * can wait for each other longer than a call may. */
 	if (err == -ETIMEDOUT) {
 		r->late++;
 		return;
@@ -77,7 +77,7 @@ static void use_something(struct racer *r, struct vfs_node *dir,
 	expect(r, err);
 	if (err < 0)
 		return;
-	/* A file that moves meanwhile may have to be looked for again. */
+	/* To find a file that moves meanwhile can take another search. */
 	err = vt_reopen(n, &again);
 	if (err != -ETIMEDOUT)
 		expect(r, err);

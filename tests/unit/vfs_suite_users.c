@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Any backend that may act for every user: who may do what. */
+/* Any backend that can act for every user: the rights of users. */
 #include "tests/unit/vfs_suite.h"
 
 #include <errno.h>
@@ -124,7 +124,7 @@ START_TEST(the_owner_reads_and_writes_whatever_the_mode)
 }
 END_TEST
 
-/* A client reads what it is to execute: RFC 1813 section 4.4. */
+/* A client reads a file to execute it: RFC 1813 section 4.4. */
 START_TEST(execute_permission_allows_reading)
 {
 	struct vfs_node *f;
@@ -233,7 +233,7 @@ START_TEST(directories_are_changed_and_searched_by_who_may)
 	ck_assert_int_eq(vt_make(&as_alice, vt.root, "d", VFS_DIR, NULL), 0);
 	d = vt_find(vt.root, "d");
 	ck_assert_int_eq(vt_create(&as_alice, d, "f", &how, &n), 0);
-	/* Or -EPERM, since a system may protect others' files from links. */
+	/* Or -EPERM, since a system can protect others' files from links. */
 	err = DO(vt.ops->link, &as_bob, n,
 		 .to = { .dir = d, .name = vt_name("l") });
 	ck_assert(err == -EACCES || err == -EPERM);

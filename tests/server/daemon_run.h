@@ -39,8 +39,8 @@ void daemon_end(struct daemon_run *d, int sig);
 bool daemon_alive(struct daemon_run *d);
 /* True if its log contains @text now. */
 bool daemon_has_logged(struct daemon_run *d, const char *text);
-/* Returns a thread of the daemon whose name begins with @name, and whose state
- * in /proc is @state (0: any), or 0 if there is none. */
+/* Returns a thread of the daemon whose name begins with @name and whose state
+ * in /proc is @state (0: any), or 0 if none is. */
 pid_t daemon_thread(struct daemon_run *d, const char *name, char state);
 /* Waits up to a minute for @text in its log; true if it came. */
 bool daemon_logged(struct daemon_run *d, const char *text);

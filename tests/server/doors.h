@@ -3,8 +3,8 @@
  * doors - a server with all its doors, and callers who choose everything:
  * the transport, the kind of port, the credential, every byte.
  *
- * The server is the harness, with iWARP in user space and the loop fabric
- * (which stands for an RDMA device) beside TCP.
+ * The server is the harness, with TCP, iWARP in user space and the loop fabric,
+ * which stands for an RDMA device.
  */
 #pragma once
 
@@ -67,7 +67,7 @@ void caller_open(struct caller *c, struct doors *d, enum door door,
 		 bool reserved);
 void caller_close(struct caller *c);
 
-/* Results of caller_send() beside an accept_stat. */
+/* Results of caller_send() other than an accept_stat. */
 #define CALLER_DENIED	0x100
 
 void caller_begin(struct caller *c, uint32_t prog, uint32_t vers,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* dup_client - a client that may send anything twice. */
+/* dup_client - a client that can send anything twice. */
 #include "tests/server/dup_client.h"
 
 #include <arpa/inet.h>
@@ -118,7 +118,7 @@ void dup_read(struct dup_call *c, uint32_t xid, const struct nfs3_fh *file,
 }
 
 /* Binds to a port of @own's address that the system gives to no socket by
- * itself, so that it is free when the client comes back. */
+ * itself: it is free when the client comes back. */
 static void bind_own(int fd, struct sockaddr *own)
 {
 	int err;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * dup_client - a client that may send anything twice: it chooses xids, ports
+ * dup_client - a client that can send anything twice: it chooses xids, ports
  * and addresses, when it reads, and how a connection ends.
  *
  * Calls are NFS's, with AUTH_SYS of root, on names in one directory.
@@ -67,7 +67,7 @@ void dup_take(int fd, struct dup_reply *r);
 uint32_t dup_status(int fd, const struct dup_call *c);
 /* Sends and takes. */
 uint32_t dup_do(int fd, const struct dup_call *c);
-/* Looks @name up, over @fd; *@fh may be NULL.  Its status. */
+/* Looks @name up over @fd, and returns the status; @fh can be NULL. */
 uint32_t dup_lookup(int fd, const char *name, struct nfs3_fh *fh);
 
 bool dup_exists(int fd, const char *name);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* dup_fixture - a server on IPv4 and IPv6 whose operations can be held, and a
- * client that may send anything twice. */
+ * client that can send anything twice. */
 #pragma once
 
 #include "tests/server/harness.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A transport without a wire: what is sent goes to the sink from the caller's
- * thread, and what comes back is kept, flattened, for the test to look at.
- * A message's memory is freed the moment that it comes back, so that a sink
- * which touches it later is found by a sanitizer.
+ * A transport without a wire: calls go to the sink on the caller's thread, and
+ * replies are kept, flattened, for the test to look at.  A message's memory is
+ * freed the moment that it comes back, so a sanitizer finds a sink which
+ * touches it later.
  */
 #pragma once
 
@@ -36,7 +36,7 @@ struct fake_call {
 	uint8_t		*reply;
 };
 
-/* @addr is IPv4 or IPv6 text.  @pool may be NULL. */
+/* @addr is IPv4 or IPv6 text; @pool a pool or NULL. */
 void fake_xprt_init(struct fake_xprt *f, struct xprt_sink *sink,
 		    struct pool *pool, const char *addr, uint16_t port);
 

@@ -112,7 +112,7 @@ static int check(struct vfs_op *op, enum fault_op which)
 	int err = atomic_load(&f.err[which]);
 
 	/* A thread that doesn't know that it must not wait closes the files
-	 * that it lets go of, and a close may wait. */
+	 * that it lets go of, and a close can wait. */
 	if (op->nonblock && !thread_must_not_wait) {
 		fprintf(stderr, "a call that must not wait is on a thread that "
 			"does not know\n");
@@ -333,7 +333,7 @@ static int fault_access(struct vfs_op *op)
 
 	if (err == 0)
 		err = base->access(op);
-	/* Unrequested attributes may be anything. */
+	/* Unrequested attributes have arbitrary values. */
 	if (err == 0)
 		op->access.granted |= ~op->access.want;
 	return err;
@@ -381,7 +381,7 @@ static int write_part(struct vfs_op *op, uint32_t max)
 	return on_part(base->write, op, &op->write.iov, &op->write.niov, max);
 }
 
-/* Returns the bytes that a read of @len may bring; 0: all. */
+/* Returns the limit of a read of @len bytes; 0: all. */
 static uint32_t read_limit(size_t len)
 {
 	uint32_t max = atomic_load(&f.read_max);
@@ -416,7 +416,7 @@ static int fault_read_pipe(struct vfs_op *op)
 	return base->read_pipe(op);
 }
 
-/* The next sync that is asked for tells of what was lost, and none after it. */
+/* The next sync reports the lost data, and none after it does. */
 static int sync_error(struct vfs_node *n, enum vfs_stable want)
 {
 	if (want == VFS_UNSTABLE || !atomic_exchange(&f.write_back, false))
@@ -441,7 +441,7 @@ static int fault_write_op(struct vfs_op *op)
 	unsigned left = atomic_load(&f.write_left);
 	int ret, err, torn, tear;
 
-	/* Before a fault is used up: real files may want a worker. */
+	/* Before a fault is used up: real files can ask for a worker. */
 	if (op->nonblock && fault_on_posix())
 		return -EAGAIN;
 	err = check(op, FAULT_WRITE);

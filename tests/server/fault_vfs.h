@@ -2,19 +2,18 @@
 /*
  * fault_vfs - the mem backend with faults: an operation fails with the errno
  * that it was told to, always or once, hangs, is late, or does less than it was
- * asked; what was written is torn, or lost later.
+ * asked; written data is torn, or lost later.
  *
- * With GANNET_TEST_POSIX_DIR in the environment it is the posix backend, on
- * new directories below that one; with GANNET_TEST_POSIX_TABLE, too, it has
- * the table of an unprivileged server.  With GANNET_TEST_MODULE it is a module
- * (module_vfs.h).
+ * With GANNET_TEST_POSIX_DIR in the environment it is the posix backend, on new
+ * directories below that one; GANNET_TEST_POSIX_TABLE adds the table of an
+ * unprivileged server.  With GANNET_TEST_MODULE it is a module (module_vfs.h).
  *
- * It also aborts when it is called with what vfs.h rules out: "." or ".." as
- * the name of something to change, an owner from who may not give one, data
- * past the largest offset.
+ * It also aborts on arguments that vfs.h rules out: "." or ".." as the name of
+ * something to change, an owner from a caller who may not give one, data past
+ * the largest offset.
  *
- * The orders hold for the whole process until they are taken back, and may
- * be changed while a server runs.
+ * The orders hold for the whole process until they are taken back; tests can
+ * change them while a server runs.
  */
 #pragma once
 
@@ -38,15 +37,14 @@ void fault_init(void);
 void fault_set(enum fault_op op, int err);
 /* Only the next @op fails, with @err, before anything is done. */
 void fault_once(enum fault_op op, int err);
-/* -EAGAIN from @op whenever it must not block; 0: no more. */
+/* Has @op return -EAGAIN whenever it must not block; false: ends that. */
 void fault_blocks(enum fault_op op, bool blocks);
 /* A write takes at most @max bytes (0: all), and after @n of them (0: never)
  * one fails with @err. */
 void fault_write(uint32_t max, unsigned n, int err);
 /* A read brings at most @max bytes (0: all). */
 void fault_read(uint32_t max);
-/* The next write is torn: it writes @bytes of what it was given, and fails with
- * EIO. */
+/* The next write is torn: it writes the first @bytes, and fails with EIO. */
 void fault_tear(uint32_t bytes);
 /* Written data is lost on its way to the disk: the next sync, that of a COMMIT
  * or of a stable WRITE, fails with EIO and changes the write verifier.  As the
@@ -68,7 +66,7 @@ void fault_hold(enum fault_op op, bool hold);
 void fault_delay(enum fault_op op, unsigned us);
 /* The next @n <= 256 @op are given away, and end only by being cancelled. */
 void fault_keep(enum fault_op op, unsigned n);
-/* Counts those that wait. */
+/* Counts the waiting operations. */
 unsigned fault_keeps(void);
 /* Of 1000 operations so many fail at random: with EIO, ENOSPC, EDQUOT or
  * ETIMEDOUT, before anything is done or, where that can't be told from it,
@@ -77,6 +75,6 @@ unsigned fault_keeps(void);
 void fault_storm(unsigned permille);
 /* READDIR with @plus knows no attributes and no handles. */
 void fault_bare_readdir(bool bare);
-/* READDIR gives names that begin with "long" @bytes, and READLINK texts as many
- * as it has room for.  0: no more. */
+/* READDIR gives names that begin with "long" @bytes, and READLINK texts that
+ * fill the buffer.  0: ends that. */
 void fault_lengthen(unsigned bytes);

@@ -40,7 +40,7 @@ struct gss_client {
 	uint32_t	 prog, vers, procnum;
 	struct xdr_out	 args;		/* of the call, behind its number */
 	struct xdr_in	 res;		/* the results */
-	struct gss_init_res init;	/* those of an INIT */
+	struct gss_init_res init;	/* the results of an INIT */
 	uint32_t	 verf_flavor;	/* of the last reply, */
 	struct xdr_view	 verf;		/* in @reply */
 	uint8_t		 bare[GSS_CLIENT_BUF];

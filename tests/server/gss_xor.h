@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * gss_xor - a mechanism of RPCSEC_GSS that does all that one may do, and keeps
- * no secret: its token says who the client is.
+ * gss_xor - a mechanism of RPCSEC_GSS with every feature that one can have, but
+ * it keeps no secret: its token says who the client is.
  */
 #pragma once
 

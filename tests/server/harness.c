@@ -264,7 +264,7 @@ static void drain(void)
 	must(AWAIT(rpc_busy() == 0) ? 0 : -ETIMEDOUT, "drain");
 }
 
-/* Backends may be called only from threads like this. */
+/* Backends may only be called on threads like this. */
 static void stop_nlm(void *arg)
 {
 	nlm_stop(arg);

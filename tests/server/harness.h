@@ -52,7 +52,7 @@ struct harness_config {
 	struct nlm_config     nlm;	/* the same */
 	uint16_t	      rpcbind_port;	/* of clients: 111 */
 	uint32_t	      unread_ms;	/* struct tcp_options */
-	const struct tls_files *tls;	/* NULL: there is no TLS */
+	const struct tls_files *tls;	/* NULL: no TLS */
 	struct tcp_tls	      tls_limits;	/* the numbers */
 	enum export_protection protection;	/* of exports */
 };
@@ -97,8 +97,8 @@ int harness_try_publish(struct harness *h, const char *exports, char **why);
 void harness_root(struct harness *h, const char *path, struct nfs3_fh *fh);
 /* Takes a filehandle from the results in @in. */
 struct nfs3_fh harness_get_fh(struct xdr_in *in);
-/* Calls @fn with the export at @path on a thread that backends may be called
- * from, and waits. */
+/* Calls @fn with the export at @path on a thread that may call backends, and
+ * waits. */
 void harness_with_export(struct harness *h, const char *path,
 			 void (*fn)(struct export_tree *e, void *arg),
 			 void *arg);

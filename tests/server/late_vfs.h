@@ -10,5 +10,5 @@
 #include <gannet/vfs.h>
 
 void late_wrap(struct vfs_ops *ops);
-/* True if there is a filter. */
+/* True if the environment asks for a filter. */
 bool late_is(void);

@@ -30,8 +30,8 @@ enum layout_proc {
 	LAYOUT_PROCS
 };
 
-/* Segment i has cut[i] bytes, or as many as there are; the last has the rest.
- * Without a segment the chunk is empty, or is none if it is a Read chunk. */
+/* Segment i has cut[i] bytes, or as many as are left; the last has the rest.
+ * Without a segment the chunk is empty; a Read chunk is left out. */
 struct layout_chunk {
 	unsigned nsegs;
 	int32_t	 diff;		/* bytes beyond the need */
@@ -90,8 +90,8 @@ struct layout_expect {
 /* layout_model.c.  Pure. */
 void layout_model(const struct layout *l, const struct layout_facts *f,
 		  struct layout_expect *e);
-/* Bytes of the call before its data, and with all that is not in a chunk of its
- * own, as the layout has it. */
+/* Bytes of the call before its data, and with all parts that have no separate
+ * chunk in this layout. */
 uint32_t layout_call_head(const struct layout *l, const struct layout_facts *f);
 uint32_t layout_call_len(const struct layout *l, const struct layout_facts *f);
 /* Bytes of Read chunks. */
@@ -112,8 +112,8 @@ struct layout_random {
 };
 
 uint32_t layout_roll(struct layout_random *r, uint32_t below);
-/* False: a path that no server takes; bytes behind a chunk, inline, that could
- * be taken for those that it lacks; or two chunks that are one, in turns. */
+/* False: a path that no server takes; inline bytes behind a chunk that could be
+ * taken for bytes that it lacks; or two chunks that are one, in turns. */
 bool layout_valid(const struct layout *l);
 void layout_random(struct layout *l, struct layout_random *r);
 /* The next smaller variant of @l, number *@step from 0 on.  False: the end. */

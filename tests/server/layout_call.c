@@ -142,7 +142,7 @@ static void put_args(struct xdr_out *x)
 	}
 }
 
-/* The call, as long as the layout wants it; what is too much is junk. */
+/* The call, as long as the layout wants it; extra bytes are junk. */
 static void make_call(void)
 {
 	static const uint32_t procs[LAYOUT_PROCS] = {

@@ -159,7 +159,7 @@ static void drop_segment(struct layout_chunk *c, unsigned i)
 
 /*
  * Variant number *@n of a number: itself towards zero, in large steps first.
- * True: it is made; else *@n is counted down by the variants there are.
+ * True: it is made; else *@n is counted down by the number of variants.
  */
 static bool less(unsigned *n, int64_t v, int64_t *out)
 {

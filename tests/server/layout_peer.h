@@ -40,8 +40,8 @@ uint8_t layout_byte(uint32_t i, uint32_t salt);
 int layout_ask(unsigned peer, const void *msg, uint32_t len,
 	       const uint8_t **answer);
 uint32_t layout_handle(unsigned i);
-/* If the answer invalidated a handle: its number, which is valid again.  -1:
- * it did not.  -2: one that is none of ours. */
+/* If the answer invalidated a handle: its number, which is valid again.  -1: it
+ * did not.  -2: a foreign handle. */
 int layout_invalidated(unsigned peer);
 bool layout_may_invalidate(unsigned peer);
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * liar - a server of MOUNT and NFS version 3 over TCP, at one port, that says
- * what a test has it say.  It has a thread for each connection.
+ * liar - a server of MOUNT and NFS version 3 over TCP, at one port, that gives
+ * the answers that a test chooses.  It has a thread for each connection.
  *
  * Objects are numbers, which are their filehandles' four bytes.  0 is the
- * export's root, a directory; what is in directories is a table.  From
+ * export's root, a directory; a table has the entries of directories.  From
  * LIAR_DEEP on each number is a directory with "d" in it, which is the next.
  */
 #pragma once
@@ -26,8 +26,8 @@ struct liar_name {
 };
 
 struct liar {
-	/* The test's, before the start; what is atomic, while none of its calls
-	 * is under way, too. */
+	/* The test sets these before the start; atomic ones also while no call
+	 * of the test is under way. */
 	const struct liar_name *names;
 	unsigned	nnames;
 	atomic_uint	mount_status;	/* of MNT */
@@ -43,8 +43,7 @@ struct liar {
 	atomic_bool	changes;	/* a file, each time it is read */
 	atomic_bool	halves;		/* a file ends before its size */
 	bool		makes;		/* takes all changes for done */
-	bool		finds;		/* each name that is not there is one
-					 * file */
+	bool		finds;		/* each missing name is one file */
 	bool		mute;		/* takes calls, and answers none */
 	atomic_uint	mute_procedure;	/* of NFS: of this alone; 0: of none */
 	bool		mute_mount;	/* MNT of MOUNT alone */

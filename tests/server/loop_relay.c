@@ -15,7 +15,7 @@
 #include "tests/server/rdma_rig.h"
 #include "tests/server/record_stream.h"
 
-/* 1 MiB of data, and what is around it. */
+/* 1 MiB of data, and the headers around it. */
 #define RECORD_MAX	((1u << 20) + (64u << 10))
 
 struct loop_relay {
@@ -70,7 +70,7 @@ static void carried_done(struct rpcrdma_request *q)
 	free(c);
 }
 
-/* Moves what is eligible into chunks (RFC 8267 section 4). */
+/* Moves eligible data into chunks (RFC 8267 section 4). */
 static void reduce(struct carried *c)
 {
 	struct xdr_in x;

@@ -10,5 +10,5 @@ extern char space_base[];
 /* "a/b" below "e" there, the directory that is exported. */
 const char *space_at(const char *path);
 
-/* main() of such a test.  It is skipped where nothing may be mounted. */
+/* main() of such a test, which is skipped where it can't mount. */
 int space_run_tests(void);

@@ -11,7 +11,7 @@
 /* main() of such a test.  It is skipped where it can't have a network. */
 int net_space_run_tests(void);
 
-/* Writes a file of /proc, and brings loopback up, in the network of the
- * caller; false: it may not. */
+/* Writes a file of /proc, and brings loopback up, in the network of the caller;
+ * false: not permitted. */
 bool net_space_write(const char *path, const char *text);
 bool net_space_raise_loopback(void);

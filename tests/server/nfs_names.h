@@ -7,8 +7,8 @@
 
 #include "tests/server/nfs_client.h"
 
-/* The last call that changed something brought whole wcc data, and the
- * attributes of what it made or linked. */
+/* The last change brought whole wcc data, and the attributes of the object that
+ * it made or linked. */
 extern bool nfs_wcc;
 
 int try_lookup(nfs_fh3 at, const char *name, nfs_fh3 *fh);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* nfs_ops - one call of every procedure, and what it should meet. */
+/* nfs_ops - one call of every procedure, and the result that it should meet. */
 #include "tests/server/nfs_ops.h"
 
 #include <string.h>

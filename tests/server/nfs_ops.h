@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* nfs_ops - one call of every procedure, and what it should meet. */
+/* nfs_ops - one call of every procedure, and the result that it should meet. */
 #pragma once
 
 #include "wire/nfs3.h"
@@ -51,5 +51,5 @@ void nfs_put_write(struct caller *c, const struct nfs3_fh *fh,
 /* Sends it: the status, or what caller_send() says of a call that was not
  * run. */
 uint32_t nfs_status(struct caller *c);
-/* post_op_fh3.  False: there is none. */
+/* post_op_fh3.  False: no handle. */
 bool nfs_take_fh(struct caller *c, struct nfs3_fh *fh);

@@ -20,7 +20,7 @@ uint32_t nlmc_resend_ms;
 uint32_t nlmc_state;
 bool nlmc_is_bare;
 
-/* ---- the lock manager beside the server, and its rpcbind */
+/* ---- the server's peer: a lock manager, and its rpcbind */
 
 static struct pool *pool;
 static struct loop *loop;
@@ -122,7 +122,7 @@ static const struct rpc_proc binder[4] = {
 static const struct rpc_version manager_versions[] = {
 	{ 1, 16, manager1 }, { 3, 16, manager1 }, { 4, 16, manager4 },
 };
-/* Those of a lock manager that knows NULL alone. */
+/* Versions of a lock manager that only knows NULL. */
 static const struct rpc_version bare_versions[] = {
 	{ 1, 1, manager1 }, { 3, 1, manager1 }, { 4, 1, manager4 },
 };
@@ -162,7 +162,7 @@ static void start_beside(void)
 					    &tcp), 0);
 		memcpy(&at, &tcp->local, sizeof(at));
 		err = udp_listen(&env, (struct sockaddr *)&at, NULL, &udp);
-		/* Another test's socket of UDP may have the number. */
+		/* Another test's UDP socket can have the number. */
 		if (err == -EADDRINUSE)
 			tcp->ops->free(tcp);
 	} while (err == -EADDRINUSE);
@@ -348,7 +348,7 @@ static uint32_t send_call(const struct nlm_process *p, struct answer *a)
 	return a->status;
 }
 
-/* The arguments of @proc; @p and @b alone make those of most procedures. */
+/* The arguments of @proc; most procedures only use @p and @b. */
 static void put_args(const struct nlm_process *p, uint32_t proc,
 		     struct nlm_bytes b, struct nlm_args a)
 {

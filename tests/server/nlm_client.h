@@ -43,9 +43,9 @@ struct nlm_came {
 #define NLM_CAME_MAX	128u
 
 /*
- * Starts the server, with @config or NULL, and a lock manager beside it which
- * answers @nlmc_answer to call-backs, or is nowhere to be found while that is
- * NLM_DEAF or NLM_SILENT.
+ * Starts the server, with @config or NULL, and a lock manager which answers
+ * @nlmc_answer to call-backs, or is nowhere to be found while that is NLM_DEAF
+ * or NLM_SILENT.
  */
 #define NLM_DEAF	(~0u)
 /* The call-back comes, and its answer is lost. */
@@ -60,13 +60,13 @@ extern const char *nlmc_to;
 extern uint32_t nlmc_resend_ms;
 /* The state of the hosts' monitors, in LOCK; 7 at the start. */
 extern uint32_t nlmc_state;
-/* The next lock manager beside a server answers PROC_UNAVAIL to call-backs. */
+/* The next lock manager of nlmc_start() answers PROC_UNAVAIL to call-backs. */
 extern bool nlmc_is_bare;
 void nlmc_start(const struct harness_config *config);
 void nlmc_end(void);
 /* The port where hosts' rpcbinds are asked. */
 uint16_t nlmc_rpcbind(void);
-/* For a server elsewhere, over TCP only, without a lock manager beside it. */
+/* For a server elsewhere, over TCP only, without a lock manager. */
 void nlmc_open(uint16_t tcp_port);
 void nlmc_close(void);
 /* The filehandle, at @handle, of "file" in the export @dir of the server

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * nlm_raw - LOCKs that are sent without a wait for their answers, over one
- * connection; beside the client of nlm_client.
+ * connection; an addition to the client of nlm_client.
  *
- * A host is called "new0", "new1" and so on.  The number of a LOCK's byte is
- * its process's number, and that of the call, too.
+ * A host is called "new0", "new1" and so on.  A LOCK's byte, its process and
+ * its call have the same number.
  */
 #pragma once
 

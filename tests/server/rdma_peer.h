@@ -64,7 +64,7 @@ struct peer_options {
 /* With a NULL @options all are defaults.  Returns before it is up. */
 void peer_open(struct peer *p, struct rig *rig,
 	       const struct peer_options *options);
-/* The same to any responder.  0, or -errno and there is nothing to close. */
+/* The same to any responder.  0; or -errno, with nothing to close. */
 int peer_open_to(struct peer *p, const struct fabric *fabric,
 		 const struct sockaddr *addr, struct loop *loop,
 		 const struct peer_options *options);

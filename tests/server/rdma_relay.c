@@ -25,7 +25,7 @@
 
 #include "tests/server/record_stream.h"
 
-/* 1 MiB of data, and what is around it. */
+/* 1 MiB of data, and the headers around it. */
 #define MSG_MAX		((1u << 20) + (64u << 10))
 
 struct relay {

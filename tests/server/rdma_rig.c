@@ -225,7 +225,7 @@ static void sink_recv(struct xprt_sink *sink, struct msg *m)
 	uint32_t len = 0;
 
 	require(m->ncall <= MSG_MAX_SEGS);
-	/* Only a TCP socket's port says who may bind it. */
+	/* Only a TCP socket's port says that its owner is privileged. */
 	require(m->xprt->any_port == !rig->iwarp);
 	require(m->xprt->rdma);
 	require(strncmp(m->xprt->name, "rdma 127.0.0.1:", 15) == 0);

@@ -2,12 +2,12 @@
 /*
  * rdma_rig - a responder on the loop fabric, with a small program on it.
  *
- * With RIG_FABRIC=iwarp in the environment it is on that fabric, unless a
- * test asks of the fabric what only loop can do.  Options may follow, as
+ * With RIG_FABRIC=iwarp in the environment it is on that fabric, unless a test
+ * asks of the fabric what only loop can do.  Options can follow, as
  * tests/fabric/iwarp_options.h has them.
  *
- * A call is: xid, op, arg, then arg opaques for OP_SUM, one for OP_ECHO,
- * none for the others; what follows them counts as words left over.
+ * A call is: xid, op, arg, then arg opaques for OP_SUM, one for OP_ECHO, none
+ * for the others; any words after them count as left over.
  */
 #pragma once
 
@@ -46,7 +46,7 @@ struct rig_options {
 	struct rpcrdma_options rdma;
 	size_t	 pool_bytes;	/* 0: 64 MiB */
 	bool	 async;		/* replies come from another thread */
-	bool	 any_position;	/* Read chunks may stand anywhere */
+	bool	 any_position;	/* accept Read chunks at any position */
 	bool	 one_loop;	/* peers share the responder's */
 	bool	 two_pollers;	/* the worker's loop is the second */
 	unsigned max_conns;	/* 0: 16 */
@@ -58,7 +58,7 @@ struct rig {
 	struct rig_options options;
 	struct xprt_sink sink;
 	struct fabric	 fabric;
-	bool		 iwarp;		/* that's what it is */
+	bool		 iwarp;		/* the fabric is iWARP */
 	struct pool	*pool;
 	struct loop	*server;
 	struct loop	*client;

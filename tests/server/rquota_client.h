@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* rquota_client - calls of rquota by libtirpc, whose names are not those of
- * libnfs or of rpc/. */
+/* rquota_client - calls of rquota by libtirpc, whose names differ from the
+ * names of libnfs and of rpc/. */
 #pragma once
 
 #include <stdbool.h>
@@ -22,7 +22,7 @@ struct rquota_what {
 	const char *path;
 };
 
-/* The words of a result: the status, and those of a quota. */
+/* The words of a result: the status, and the fields of a quota. */
 #define RQUOTA_WORDS	11u
 
 /* The end of a call. */

@@ -455,7 +455,7 @@ TEST(a_file_that_cannot_be_made_ends_the_start)
 	d.pid = 0;
 }
 
-/* REMOVEs of a name of 4000 bytes, by a handle that is none. */
+/* REMOVEs of a name of 4000 bytes, with an invalid handle. */
 static void removes(int fd, unsigned n)
 {
 	struct rpc_header h = { .prog = 100003, .vers = 3, .proc = 12 };
@@ -473,7 +473,7 @@ static void removes(int fd, unsigned n)
 	}
 }
 
-/* Counts the records that were noted, and those that were dropped. */
+/* Counts noted and dropped records. */
 static void counts(FILE *f, unsigned *noted, unsigned *dropped)
 {
 	static char text[65536];

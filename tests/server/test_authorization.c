@@ -197,7 +197,7 @@ static uint32_t wanted(const struct nfs_op *op, const struct export_row *e,
 		return NFS3ERR_ACCES;
 	if (op->change && e->ro)
 		return NFS3ERR_ROFS;
-	/* A file that the caller may not write can't be linked either. */
+	/* A file that the caller can't write can't be linked either. */
 	if (protected_links && op->proc == NFSPROC3_LINK &&
 	    acts_as(e, c) == AS_GROUP)
 		return NFS3ERR_PERM;

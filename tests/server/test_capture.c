@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A capture as the server sends it: its limits and filters, and readers that
- * do not behave.  tests/capture.sh has what tshark makes of the file.
+ * A capture as the server sends it: its limits and filters, and readers that do
+ * not behave.  tests/capture.sh checks how tshark reads the file.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -406,7 +406,7 @@ TEST(the_memory_of_a_capture_is_bounded)
 	struct reader r;
 	uint64_t before;
 
-	if (SANITIZED)			/* which keeps what is freed */
+	if (SANITIZED)			/* sanitizers keep freed memory */
 		return;
 	calls(4, BIG);
 	before = resident();
@@ -478,8 +478,8 @@ TEST(a_file_that_was_there_becomes_its_owners_alone)
 	ck_assert_uint_eq(st.st_mode & 0777, 0600);
 }
 
-/* As ctl_says().  The capture before, whose reader is gone, may not have ended
- * yet. */
+/* As ctl_says().  The previous capture, whose reader is gone, might not have
+ * ended yet. */
 static void capture_says(const char *arguments, int status, const char *text)
 {
 	int got;
@@ -519,7 +519,7 @@ TEST(a_file_or_a_link_of_another_user_is_refused)
 		ck_assert_int_eq(stat(at, &st), 0);
 		ck_assert_int_eq(st.st_size, 8);
 	}
-	/* One of its own is followed. */
+	/* The caller's own symbolic link is followed. */
 	ck_assert_int_eq(lchown(name, 0, 0), 0);
 	capture_says(line, 0, "0 messages, 0 dropped");
 	ck_assert_int_eq(stat(mine, &st), 0);

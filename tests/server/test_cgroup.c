@@ -37,7 +37,7 @@ static bool put(const char *dir, const char *name, const char *text)
 	return fclose(f) == 0 && done;
 }
 
-/* False: the test may not make one, or there is no such controller. */
+/* False: the test may not make a group, or no such controller exists. */
 static bool make_group(void)
 {
 	snprintf(group, sizeof(group), "/sys/fs/cgroup/memory/gannet-%d",
@@ -131,7 +131,7 @@ int main(void)
 {
 	int status;
 
-	/* Only root may make one, and a sanitizer takes memory itself. */
+	/* Only root may make a group, and a sanitizer takes memory itself. */
 	if (SANITIZED || !make_group()) {
 		printf("skipped: no cgroup can be made here\n");
 		return 77;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * ./gannet-nfs without some of the standard descriptors, as cron jobs and
- * supervisors may start it: no file or connection gets what it says.
+ * supervisors can start it: its messages go to no file or connection.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -14,7 +14,7 @@
 
 #define NSETS	8		/* of descriptors 0 to 2, as bits */
 
-/* Those of the set @closed are closed, the others of no file. */
+/* Descriptors in the set @closed are closed; the others are open on no file. */
 static int run_without(unsigned closed, const char *const args[])
 {
 	const char *argv[10] = { "gannet-nfs", "--verbose", "--progress" };

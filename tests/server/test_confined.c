@@ -60,7 +60,7 @@ static uint64_t status_of(const char *tid, const char *field, int base)
 	return n;
 }
 
-/* Calls @fn for every thread; there are several. */
+/* Calls @fn for every thread, and checks that several exist. */
 static void each_thread(void (*fn)(const char *tid))
 {
 	char path[64];
@@ -126,7 +126,7 @@ TEST(every_thread_has_the_capabilities_that_serving_needs_only)
 
 static const char *const helpers[] = { "gannetd-quotas", "gannetd-mounts" };
 
-/* The child of the daemon of that name; 0: there is none. */
+/* The child of the daemon of that name; 0: none. */
 static pid_t find_helper(const char *name)
 {
 	char command[80], text[32] = "";
@@ -167,7 +167,7 @@ TEST_LOOP(a_helper_has_one_capability_and_a_filter, 0, ARRAY_SIZE(helpers))
 	ck_assert(daemon_start(&d, ARGS(MEM)));
 	server = d.pid;
 	pid = find_helper(helpers[_i]);
-	if (pid == 0) {			/* we may not have what it keeps */
+	if (pid == 0) {			/* we lack the rights that it keeps */
 		ck_assert(!may_administer());
 		daemon_end(&d, SIGTERM);
 		return;
@@ -197,7 +197,7 @@ TEST(memory_for_rdma_devices_is_not_limited_where_root_starts_it)
 
 	ck_assert_int_eq(getrlimit(RLIMIT_MEMLOCK, &old), 0);
 	if (setrlimit(RLIMIT_MEMLOCK, &all) < 0)
-		return;			/* nor may the server */
+		return;			/* nor can the server raise it */
 	ck_assert_int_eq(setrlimit(RLIMIT_MEMLOCK, &(struct rlimit)
 			 { 8 << 20, 8 << 20 }), 0);
 	ck_assert(daemon_start(&d, ARGS(MEM)));
@@ -229,7 +229,7 @@ TEST(the_daemon_in_the_background_is_confined)
 	EVENTUALLY(access(command, F_OK) < 0);
 }
 
-/* ---- what it does */
+/* ---- its effect */
 
 static void start_with_stray(const char *call, const char *seccomp)
 {
@@ -289,7 +289,7 @@ TEST_LOOP(a_call_that_serving_does_not_make_ends_it, 0, ARRAY_SIZE(strays))
 	ck_assert(!daemon_has_logged(&d, "stray call:"));
 }
 
-/* The same call, so that it is the filter that ended it above. */
+/* The same call: so it was the filter that ended it above. */
 TEST_LOOP(with_log_or_off_the_stray_call_is_made, 0, 2)
 {
 	static const char *const how[] = { "log", "off" };
@@ -422,7 +422,7 @@ TEST_LOOP(the_same_calls_about_itself_are_made, 0, 5)
 	daemon_end(&d, SIGTERM);
 }
 
-/* By their numbers: this C library and libseccomp may not have their names.
+/* By their numbers: this C library and libseccomp might not know their names.
  * Arguments that make no sense are refused by the call itself. */
 TEST(calls_of_newer_libraries_do_not_end_the_daemon)
 {
@@ -458,7 +458,7 @@ TEST(calls_of_newer_libraries_do_not_end_the_daemon)
 	}
 }
 
-/* MNT of /m, as nobody in particular; its status, or -1 without an answer. */
+/* MNT of /m, as any caller; its status, or -1 without an answer. */
 static int mount_status(void)
 {
 	static const uint32_t call[] = { 0x80000030, 1, 0, 2, 100005, 3, 1,

@@ -3,8 +3,8 @@
  * Paths of MNT and rquota that lead from one file system into another: a call
  * takes the workers of the one that it waits for, and of no other.
  *
- * The export is "e"; "child" and what is below it is mounted there.  A look-up
- * of "hang" hangs, and so does the mount of "late".
+ * The export is "e"; "child" and file systems below it are mounted there.  A
+ * look-up of "hang" hangs, and so does the mount of "late".
  */
 #include <netinet/in.h>
 #include <stdio.h>
@@ -367,7 +367,7 @@ TEST_LOOP(a_silent_name_service_takes_no_workers_of_the_export_around_it, 0,
 	close(fd);
 }
 
-/* Those who may not enter it go on in the export around. */
+/* Clients that may not enter it go on in the export around. */
 TEST(a_child_for_other_clients_is_an_empty_directory)
 {
 	nfs_fh3 fh;
@@ -476,7 +476,7 @@ TEST_LOOP(a_child_that_goes_away_ends_the_calls_below_it, 0, PROGRAMS)
 	fd = hang_calls(_i, local("e/child/hang"));
 	EVENTUALLY(share("/e/child").waiting == CALLS - SHARE);
 	run("umount -l e/child/in; umount -l e/child");
-	/* GETATTR needs none of the workers that hang; LOOKUP may. */
+	/* GETATTR needs none of the workers that hang; LOOKUP might. */
 	EVENTUALLY((harness_publish(&srv, exports_text),
 		    space_status_once(child) != NFS3_OK));
 	check_outer();

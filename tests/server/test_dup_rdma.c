@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Which calls are run and which are answered from the cache, over RDMA: on
- * the loop fabric, where a Send that completed has arrived, as on InfiniBand;
- * on the same where it may not have, as on iWARP adapters; and on iWARP in
- * user space, which has a socket to ask.
+ * Which calls are run and which are answered from the cache, over RDMA: on the
+ * loop fabric, where a Send that completed has arrived, as on InfiniBand; on
+ * the same without that promise, as on iWARP adapters; and on iWARP in user
+ * space, which has a socket to ask.
  *
  * With DUP_VERBS=ADDRESS in the environment, on the RDMA device that has that
  * address, and on nothing else.
@@ -472,7 +472,7 @@ TEST_ELSEWHERE(on_an_iwarp_adapter_a_completed_send_promises_nothing, 1)
 }
 
 /*
- * The reply to RENAME is the first of its connection.  The client may have
+ * The reply to RENAME is the first of its connection.  The client might have
  * sent the next calls before it came, as many as its credits let it: as it asks
  * for, and as it is granted (RFC 8166 section 3.3.1).  The call beyond them
  * proves that the client took the reply.

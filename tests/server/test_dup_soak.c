@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Clients that send everything they can twice, beside others that write as
+ * Clients that send everything they can twice, while other clients write as
  * fast as they can: no call is done twice, and none is lost.
  *
- * Each client has names of its own and knows which of them exist.  Every call
- * it makes has to succeed just once: done twice it would say EXIST or NOENT;
+ * Each client has its own names and knows which of them exist.  Every call it
+ * makes has to succeed just once: done twice it would say EXIST or NOENT;
  * answered and not done, the next one would, or the look at all names.
  *
- * DUP_OPERATIONS in the environment says how many calls there are in all.
+ * DUP_OPERATIONS in the environment is the number of calls in all.
  */
 #include "tests/server/harness.h"
 
@@ -85,7 +85,7 @@ static void begin(struct client *cl)
 	cl->xid = 1;
 }
 
-/* ---- what is called */
+/* ---- the calls */
 
 static unsigned some(struct client *cl, bool exists)
 {
@@ -255,8 +255,9 @@ static bool enough_repeated(void)
 	return stats_sum_by_name("drc_hits") > total / 20;
 }
 
-/* Loopback keeps the order of what one processor sends, as a network card keeps
- * that of one connection; a FIN from another one can overtake data. */
+/* Loopback keeps the order of packets from one processor, as a network card
+ * keeps the order of one connection; a FIN from another processor can overtake
+ * data. */
 static void stay_here(void)
 {
 	cpu_set_t here;
@@ -321,7 +322,7 @@ static void run_writer(void *arg)
 
 static void setup(void)
 {
-	/* A reset leaves what was answered in the second before. */
+	/* After a reset, replies of the second before it stay in the cache. */
 	struct harness_config config = { .exports = EXPORTS,
 					 .reply_bytes = 64u << 20 };
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Which calls are run and which are answered from the cache, over TCP.  Each
- * test looks at the directory for what was done. */
+ * test looks at the directory to see which ran. */
 #include "tests/server/dup_fixture.h"
 
 #include <netinet/tcp.h>
 #include <poll.h>
 
-/* Runs c, RENAME of a to b, on a new connection that never hears of it, and
- * nobody but TCP knows. */
+/* Runs c, RENAME of a to b, on a new connection that never hears of it; only
+ * TCP knows. */
 static int rename_unheard(uint32_t xid)
 {
 	int fd = open_one();
@@ -32,7 +32,7 @@ static void is_not_run_again(const char *counter)
 
 TEST_CASE(.setup = setup, .teardown = teardown);
 
-/* ---- what is sent again */
+/* ---- calls that are sent again */
 
 TEST_LOOP(sent_again_on_the_connection_that_did_not_get_it, 0, 2)
 {
@@ -122,7 +122,7 @@ static bool has_ended(int fd)
 	return poll(&p, 1, 0) > 0;
 }
 
-/* Where our FIN came, the peer's system would forget what was unread. */
+/* After our FIN the peer's system would forget unread data. */
 TEST(sent_again_as_the_reply_was_not_read_before_a_shutdown_and_a_close)
 {
 	struct sockaddr_in a = { .sin_family = AF_INET,
@@ -151,7 +151,7 @@ TEST(sent_again_as_the_reply_was_not_read_before_a_shutdown_and_a_close)
 }
 
 /* The call looks left over: the connection's end came with it, and the same
- * call ran on a newer connection.  But it may be half closed, and wait. */
+ * call ran on a newer connection.  But it can be half closed, and wait. */
 TEST_LOOP(a_client_that_is_taken_for_gone_learns_it, 0, 2)
 {
 	int b, a, one = 1;
@@ -251,8 +251,8 @@ static uint64_t waiting_or_beside(void)
 	return counted("drc_in_progress") + counted("drc_new_sibling");
 }
 
-/* Programs of one host that start together, with the same xid: who can not be
- * told from another's second try is answered with the first, too. */
+/* Programs of one host that start together use the same xid.  A call that can't
+ * be told from a second try also gets the first call's answer. */
 TEST_LOOP(identical_calls_at_once_are_all_answered, 0, 2)
 {
 	uint64_t before = waiting_or_beside();
@@ -277,7 +277,7 @@ TEST_LOOP(identical_calls_at_once_are_all_answered, 0, 2)
 	ck_assert(dup_exists(ctl, "b"));
 }
 
-/* ---- what is new */
+/* ---- new calls */
 
 /* The tool that is started again, with its xids from the start. */
 TEST_LOOP(new_calls_with_the_xids_of_old_ones_are_done, 0, 2)
@@ -438,7 +438,7 @@ TEST_LOOP(a_write_sent_again_does_not_overtake_the_first, 0, 2)
 	close(again);
 }
 
-/* The backend forgets the first, so that the second need not wait for it. */
+/* The backend forgets the first WRITE; the second need not wait for it. */
 TEST_LOOP(a_late_write_is_cancelled_when_its_connection_is_gone, 0, 2)
 {
 	static const uint8_t data[2000] = { 'x' };
@@ -503,7 +503,7 @@ TEST_LOOP(other_clients_writes_take_nothing_from_a_rename, 0, 2)
 	ck_assert_int_eq(thread_start(&thread, "flood", flood, &fh), 0);
 	EVENTUALLY(fault_calls(FAULT_WRITE) > 1000);
 	dup_reset(rename_unheard(9));
-	/* More than the old cache could hold beside. */
+	/* More than the old cache could hold. */
 	EVENTUALLY(fault_calls(FAULT_WRITE) > 20000);
 	is_not_run_again("drc_again_broken");
 	atomic_store(&flooding, false);

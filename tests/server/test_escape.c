@@ -2,9 +2,9 @@
 /*
  * A local user swaps directories and files of an export for symbolic links that
  * lead out of it, and moves directories out, while clients use them by every
- * procedure.  Beside the export lies what nobody may see or change by it.
+ * procedure.  Next to the export lie files that no client may see or change.
  *
- * By the table of files, and as root by the system's handles, too.
+ * By the table of files, and as root also by the system's handles.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -193,7 +193,7 @@ static void try_all(struct caller *c, const struct nfs3_fh *dir,
 	ask(c);
 }
 
-/* CREATE of a name that may be a link to a file outside, with a size. */
+/* CREATE, with a size, of a name that can be a link to a file outside. */
 static void create_over(struct caller *c, uint32_t how)
 {
 	nfs_begin(c, NFSPROC3_CREATE, &root);
@@ -259,7 +259,7 @@ static void visit_file(struct caller *c, unsigned n)
 	try_all(c, &file, &file, n);
 }
 
-/* It may have been moved out meanwhile, and ".." is no way to follow. */
+/* It might have been moved out meanwhile, and ".." must not lead there. */
 static void visit_moved(struct caller *c, const struct nfs3_fh *moved,
 			const struct nfs3_fh *sub)
 {
@@ -354,7 +354,7 @@ static void race(void)
 		pthread_join(thread[i], NULL);
 }
 
-/* Without a race first: what is out stays out. */
+/* Without a race first: outside files stay out of reach. */
 static void stand_still(void)
 {
 	static struct caller c;

@@ -135,7 +135,7 @@ static void stop(void)
 	nftw(dir, drop, 16, FTW_DEPTH | FTW_PHYS);
 }
 
-/* The second one is a directory, whose owners root alone may change. */
+/* The second kind is a directory: only root can change its owners. */
 #define KINDS	(geteuid() == 0 ? 2 : 1)
 
 /* RFC 8435 section 2.2: the owner may read and write, the group may read. */

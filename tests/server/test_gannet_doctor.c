@@ -156,7 +156,7 @@ TEST(where_nothing_can_be_made_that_is_said_once)
 	stop();
 }
 
-/* AUTH_SYS carries 16; nobody but root can be in as many as it likes. */
+/* AUTH_SYS carries 16; only root can join any number of groups. */
 TEST(groups_that_a_call_does_not_carry_are_told)
 {
 	gid_t groups[70];
@@ -339,7 +339,7 @@ TEST(a_refused_export_is_told_with_what_there_is)
 	stop();
 }
 
-/* The obvious command of somebody who does not know what is exported. */
+/* The obvious command of a user who does not know the exported paths. */
 TEST(a_host_without_a_path_is_told_what_it_exports)
 {
 	struct liar l = { .mount_status = 2, .exported = "/e" };

@@ -248,7 +248,7 @@ TEST(a_refused_mount_is_one_line_in_the_servers_log)
 		 d.tcp_port);
 	ck_assert_int_eq(TOOL("ls", url("")), 1);
 	ck_assert(daemon_logged(&d, "mount of /else/where/it/is refused to "));
-	/* Lines come in order: those of before the signal are there. */
+	/* Lines come in order: all lines from before the signal are there. */
 	kill(d.pid, SIGUSR1);
 	ck_assert(daemon_logged(&d, "calls accepted"));
 	f = fopen(path(d.dir, "log"), "r");
@@ -477,7 +477,7 @@ TEST_LOOP(a_mount_check_ends_with_a_command_that_works, 0, WAYS)
 	advises("nolock 127.0.0.1:'%s/it'\\''s a' DIR\n", export);
 	snprintf(base, sizeof(base), "%s://[::1]:%u%s",
 		 _i == WAY_TCP ? "nfs" : "rdma+iwarp", port, export);
-	if (TOOL("mount-check", url("")) == 0)	/* else there is no IPv6 */
+	if (TOOL("mount-check", url("")) == 0)	/* else no IPv6 */
 		advises("proto=%s,port=%u,mountport=%u,mountproto=tcp6,nolock "
 			"[::1]:%s DIR\n", six, port, d.tcp_port, export);
 	stop();

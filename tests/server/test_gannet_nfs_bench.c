@@ -291,7 +291,7 @@ TEST_LOOP(files_of_others_stay, 0, WAYS)
 	stop();
 }
 
-/* Without an end of its own. */
+/* Runs until it is ended. */
 static pid_t run_for_long(const char *work)
 {
 	pid_t pid = fork();
@@ -466,7 +466,7 @@ static const char *verdict_of(const json_t *all, const char *id)
 	return NULL;
 }
 
-/* Those that a client can judge at once. */
+/* Rows that a client can judge at once. */
 static const char *const judged[] = { "N-006", "N-010", "N-011", "N-012",
 				      "N-016" };
 

@@ -233,7 +233,7 @@ TEST(a_part_is_received_to_its_end)
 
 	start(WAY_TCP);
 	ck_assert_uint_ne(cut_one(name), 0);
-	/* Only what is missing comes: what is there already stays. */
+	/* Only missing bytes come: existing ones stay. */
 	fd = open(path(d.dir, path("t", name)), O_RDWR);
 	ck_assert_int_eq(fstat(fd, &st), 0);
 	ck_assert_int_ge(st.st_size, 300000);
@@ -465,7 +465,7 @@ TEST(a_source_that_changed_is_copied_again)
 }
 
 /* Stops a copy before @first bytes, the length of a file, are there.  A busy
- * machine may do so too late: then all is copied again. */
+ * machine can do so too late: then all is copied again. */
 static pid_t stop_within(const char *source, const char *target,
 			 const char *copy, uint64_t first)
 {

@@ -89,7 +89,7 @@ TEST_LOOP(trees_are_copied_in_both_directions, 0, WAYS)
 	check_copy(path(d.dir, "t"), path(export, "new"));
 	ck_assert_int_gt(stat_of(path(export, "new/sub/big")).st_mtime,
 			 1000000001);
-	/* Below what is there; over what is there. */
+	/* Below an existing directory; over existing files. */
 	ck_assert_int_eq(TOOL("cp", "-rp", path(d.dir, "t/"), url("")), 0);
 	ck_assert_msg(TOOL("cp", "-rp", path(d.dir, "t"), url("")) == 1,
 		      "a link that is there stays");
@@ -184,7 +184,7 @@ static struct liar_name lies[] = {
 	{ 0, "..", 0, 4, 2, NULL },
 	{ 4, "up", 0, 5, 1, NULL },
 	{ 0, "good", 0, 6, 1, NULL },
-	/* One name, twice: a way out, and what is to go through it. */
+	/* One name, twice: a way out, and a directory to go through it. */
 	{ 0, "way", 0, 7, 5, outside },
 	{ 0, "way", 0, 8, 2, NULL },
 	{ 8, "up", 0, 9, 1, NULL },
@@ -352,7 +352,7 @@ TEST(files_are_received_so_many_at_a_time_and_complained_about_in_order)
 	stop();
 }
 
-/* As many as there may be, and not one more. */
+/* Exactly as many files as the limit allows. */
 TEST(a_server_that_is_silent_gets_no_more_files_than_that)
 {
 	struct liar l;

@@ -44,7 +44,7 @@ TEST_LOOP(a_connection_cut_for_good_is_an_error_in_the_end, 0, WAYS)
 	from = path(d.dir, "from");
 	make_file(from, 20000001);
 	relay_start(&r, _i);
-	/* After the first cut there is nothing to connect to. */
+	/* After the first cut nothing listens any longer. */
 	shutdown(r.fd, SHUT_RDWR);
 	relay_stop(&r);
 	ck_assert_int_eq(TOOL("put", "-r", "2", from, url("x")), 3);

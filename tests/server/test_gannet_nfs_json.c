@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* ./gannet-nfs: what it lists as JSON. */
+/* ./gannet-nfs: its listings as JSON. */
 #include <fcntl.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -109,7 +109,7 @@ TEST_LOOP(attributes_and_names_are_listed_as_json, 0, WAYS)
 					   "name_base64"));
 	line_of("name", "a\"b\\\n\177");
 	line_of("name", "\303\244\360\237\220\246");
-	/* The bytes, and for the eye what they are not. */
+	/* The bytes, and a readable name with marks for invalid ones. */
 	o = line_of("name_base64", "bm//dXRm");
 	ck_assert_str_eq(text_of(o, "name"), "no\357\277\275utf");
 	ck_assert_str_eq(text_of(line_of("name", "dir"), "type"), "directory");

@@ -80,7 +80,7 @@ static void sends(const char *bytes, size_t len)
 
 	strcpy(un.sun_path, path);
 	ck_assert_int_eq(connect(fd, (struct sockaddr *)&un, sizeof(un)), 0);
-	/* It may be refused before all of it was taken. */
+	/* The server can refuse it before it has read all of it. */
 	send(fd, bytes, len, MSG_NOSIGNAL);
 	shutdown(fd, SHUT_WR);
 	while ((n = recv(fd, out + at, sizeof(out) - 1 - at, 0)) > 0)
@@ -154,7 +154,7 @@ TEST(a_support_bundle_is_listed_before_it_is_written)
 	snprintf(hex, sizeof(hex), "%02x%02x%02x%02x", key[0], key[1], key[2],
 		 key[3]);
 	ck_assert_ptr_null(strstr(out, hex));
-	/* A file that is there is somebody's. */
+	/* An existing file belongs to someone. */
 	snprintf(line, sizeof(line), "support-bundle -w %s", name);
 	ck_assert_int_eq(gannetctl(line), 1);
 	ck_assert_ptr_nonnull(strstr(out, "File exists"));
@@ -261,7 +261,7 @@ TEST(whom_the_socket_does_not_let_in_is_told_who_may_ask)
 	starts();
 	pid = fork();
 	if (pid == 0) {
-		/* 77: the build directory is closed to others. */
+		/* 77: other users can't enter the build directory. */
 		_exit(setuid(65534) < 0 || access("./gannetctl", X_OK) < 0 ?
 		      77 : gannetctl("status") == 1 &&
 		      strstr(out, "Permission denied (root, the server's user "
@@ -428,8 +428,8 @@ static int connects(void)
 	return fd;
 }
 
-/* One of them has begun a request, and more of them have than there is room
- * for. */
+/* Half of them have begun a request, and more have than the server has
+ * places. */
 TEST(clients_that_stall_stop_neither_others_nor_the_end)
 {
 	int fd[200];
@@ -494,7 +494,7 @@ TEST(an_export_that_can_not_be_mounted_is_shown_with_the_reason)
 	ends();
 }
 
-/* Of those that it lists itself. */
+/* Of all commands that it lists. */
 TEST(each_command_explains_itself)
 {
 	char list[sizeof(out)], name[32], line[64], *at = list;

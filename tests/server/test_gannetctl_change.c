@@ -125,7 +125,7 @@ TEST(a_reload_tells_its_warnings)
 }
 
 /* The file is a pipe without a writer: to open it takes for ever, as a
- * directory may on a disk that hangs. */
+ * directory can on a disk that hangs. */
 TEST(a_reload_that_hangs_keeps_only_other_reloads_waiting)
 {
 	char line[300], link_name[180];
@@ -371,7 +371,7 @@ TEST(a_directory_without_clients_is_offered_to_this_machine_alone)
 	ends();
 }
 
-/* Such an export is opened when it is used, and asking for it may take long. */
+/* Such an export is opened when it is used, and asking for it can take long. */
 TEST(a_change_opens_no_other_export_with_a_mountpoint)
 {
 	char line[200];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * gannetctl(8) drains and resumes gannetd.  No other process may take its ports
- * meanwhile: the tests have a separate network.
+ * gannetctl(8) drains and resumes gannetd.  No other process must take its
+ * ports meanwhile: the tests have a separate network.
  */
 #include <arpa/inet.h>
 #include <errno.h>

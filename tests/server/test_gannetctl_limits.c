@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The limits of exports in a server that runs: gannetctl(8) changes them and
- * tells what they did, and the end waits for none. */
+ * reports their effect, and the server's end waits for none. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -91,7 +91,7 @@ static void has_text(const json_t *o, const char *key, const char *text)
 		      is ? is : "nothing", text);
 }
 
-/* The first row of this kind; NULL: there is none. */
+/* The first row of this kind; NULL: none. */
 static const json_t *row_of(const json_t *answer, const char *kind)
 {
 	const json_t *row;
@@ -282,7 +282,7 @@ TEST(the_locks_of_one_client_are_released)
 
 /* ---- the end */
 
-/* A socket of @type at port 111, where nobody reads. */
+/* A socket of @type at port 111, which is never read. */
 static int silent_rpcbind(int type)
 {
 	const struct sockaddr_in at = {

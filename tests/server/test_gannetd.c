@@ -266,7 +266,8 @@ TEST(a_relative_state_directory_is_made_for_us_alone)
 	daemon_end(&d, SIGTERM);
 }
 
-/* Nobody's home is not there; /tmp would be, and others' too. */
+/* The home of user "nobody" does not exist; /tmp would, but others write
+ * there. */
 TEST(without_a_home_the_state_is_not_put_where_others_write)
 {
 	static const char command[] =
@@ -327,7 +328,7 @@ TEST(sighup_reads_the_exports_again_and_keeps_them_after_a_mistake)
 }
 
 /* The file is a pipe without a writer: to open it takes for ever, as a
- * directory may on a disk that hangs. */
+ * directory can on a disk that hangs. */
 TEST(a_reload_that_hangs_stops_nothing_and_not_the_end)
 {
 	char file[160];
@@ -382,13 +383,13 @@ TEST(connections_leave_descriptors_for_files)
 	int fd[6];
 	char c;
 
-	/* Of this test's process, and those that it starts. */
+	/* For this test's process, and its children. */
 	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &lim), 0);
 	starts(ARGS(MEM));
 	ck_assert(daemon_logged(&d, "20 connections at most, not 4096"));
 	for (int i = 0; i < 6; i++)
 		fd[i] = daemon_connect(d.tcp_port);
-	/* A peer may have a quarter of them. */
+	/* A peer can have a quarter of them. */
 	ck_assert_int_eq(recv(fd[5], &c, 1, 0), 0);
 	ck_assert_int_eq(recv(fd[4], &c, 1, MSG_DONTWAIT), -1);
 	for (int i = 0; i < 6; i++)
@@ -425,8 +426,8 @@ static long sleeps_of(int tid)
 	return state == 'S' ? times : -1;
 }
 
-/* The only worker, once it lies asleep and does not stir: at start-up it
- * waits for locks and memory too, and may hold some. */
+/* The only worker, once it lies asleep and does not stir: at start-up it also
+ * waits for locks and memory, and can hold some. */
 static int sleeping_worker(void)
 {
 	int tid, calm = 0;
@@ -475,7 +476,7 @@ TEST(a_call_that_hangs_does_not_keep_it)
 	int fd;
 
 	starts(ARGS(MEM, "--threads", "1"));
-	if (!stop_worker()) {		/* not everybody may trace */
+	if (!stop_worker()) {		/* not every user may trace */
 		daemon_end(&d, SIGTERM);
 		return;
 	}

@@ -73,7 +73,7 @@ static void starts(unsigned n, const char *backend)
 
 #define MANY 200
 
-/* Two kinds: the second has a table of files beside the directory. */
+/* Two kinds: the second has a table of files next to the directory. */
 TEST_LOOP(exports_take_no_threads, 0, 2)
 {
 	static const char *const backend[] = { "", "posix,table:" };
@@ -84,14 +84,14 @@ TEST_LOOP(exports_take_no_threads, 0, 2)
 	daemon_end(&d, SIGTERM);
 	starts(MANY, backend[_i]);
 	ck_assert(daemon_answers(&d));
-	/* Those that mounted them end after ten seconds. */
+	/* The threads that mounted them end after ten seconds. */
 	EVENTUALLY(threads() <= few);
 	daemon_end(&d, SIGTERM);
 	ck_assert_int_eq(d.status, 0);
 }
 
 /* Mounts a file system at @path that answers nothing until the descriptor is
- * closed.  -1: that may not be. */
+ * closed.  -1: not permitted. */
 static int mount_hung(const char *path)
 {
 	int fd = open("/dev/fuse", O_RDWR | O_CLOEXEC);
@@ -206,8 +206,8 @@ static int connect_from(const char *host)
 	return fd;
 }
 
-/* Connections have their share, and one address leaves some of it, however many
- * exports there are. */
+/* Connections have their share, and one address leaves some of it, for any
+ * number of exports. */
 TEST_LOOP(exports_leave_descriptors_for_connections, 0, 6)
 {
 	static const rlim_t limits[] = { 64, 128, 1024 };
@@ -232,7 +232,7 @@ TEST_LOOP(exports_leave_descriptors_for_connections, 0, 6)
 	ck_assert_int_eq(d.status, 0);
 }
 
-/* The first processor that this process may use. */
+/* Binds this process to the first of its processors. */
 static void bind_to_one(void)
 {
 	cpu_set_t all, one;

@@ -205,7 +205,7 @@ TEST(a_context_is_made_in_as_many_steps_as_its_mechanism_needs)
 	ck_assert_uint_eq(g.init.major, GSS_COMPLETE);
 	ck_assert(gss_client_take(&g, gss_xor_keys(5)));
 	ck_assert_uint_eq(getattr(), RPC_SUCCESS);
-	/* It is made: there is no further step. */
+	/* The context is made: it takes no further step. */
 	ck_assert_uint_eq(init(GSS_CONTINUE, &t), RPC_SUCCESS);
 	ck_assert_uint_eq(g.init.major, GSS_NO_CONTEXT);
 	forget();
@@ -297,8 +297,8 @@ TEST_LOOP(a_body_without_a_number_is_garbage, GSS_INTEGRITY, GSS_PRIVACY + 1)
 	teardown();
 }
 
-/* Zeros that all calls share stand for what was not kept of it: they can't be
- * decrypted. */
+/* Zeros that all calls share stand for the bytes that were not kept: they can't
+ * be decrypted. */
 TEST(the_body_of_a_call_that_is_too_long_is_not_looked_at)
 {
 	static uint8_t rest[MSG_MAX_TAKEN - 1024];

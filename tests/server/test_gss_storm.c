@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Contexts of RPCSEC_GSS that several connections use, destroy and make at the
- * same time, over each transport, beside callers who forge, repeat and flood;
- * and while the mechanism hangs.
+ * same time, over each transport, while callers forge, repeat and flood; and
+ * while the mechanism hangs.
  */
 #include <arpa/inet.h>
 #include <pthread.h>
@@ -195,7 +195,7 @@ static void make_file(struct user *u)
 	u->file = harness_get_fh(&u->g.res);
 }
 
-/* READ has what WRITE took, whoever else uses the context. */
+/* READ has the data of the WRITE, whoever else uses the context. */
 static void move_data(struct user *u)
 {
 	static const uint32_t lens[] = { 1, 1000, 33000, DATA };
@@ -234,7 +234,7 @@ static void forge(struct user *u)
 	u->g.proc = GSS_DATA;
 }
 
-/* On a connection that nobody reads from, and that ends. */
+/* On a connection that is never read, and that ends. */
 static void repeat(struct user *u)
 {
 	struct caller other;
@@ -356,7 +356,7 @@ static void connect_from(const char *address, int *fd)
 	ck_assert_int_eq(connect(*fd, (struct sockaddr *)&sin, sizeof(sin)), 0);
 }
 
-/* Sends @n INITs from @address, whose replies may wait. */
+/* Sends @n INITs from @address, whose replies can wait. */
 static void flood(const char *address, unsigned n, int *fd)
 {
 	const struct gss_xor_token t = { .nonce = 5, .seconds = 100 };
@@ -392,10 +392,10 @@ TEST(no_call_with_a_context_waits_for_those_that_make_one)
 	make_file(u);
 	atomic_store(&hangs, true);
 	flood("127.0.0.1", 100, &fd[0]);
-	/* Most of them are dropped: their client may hold little memory. */
+	/* Most of them are dropped: their client can hold little memory. */
 	EVENTUALLY(stats_sum_by_name("gss_crowded") == 100 - HELD);
 	EVENTUALLY(atomic_load(&hanging) == 6);
-	/* Of all services and lengths, also those that a worker opens. */
+	/* Of all services and lengths, including calls that a worker opens. */
 	for (int i = 0; i < 40; i++)
 		move_data(u);
 	ck_assert_uint_eq(atomic_load(&hanging), 6);

@@ -220,8 +220,8 @@ static bool daemon_counted(const char *line)
 /* No client is left waiting for an answer that can't come. */
 TEST(a_record_that_is_no_call_ends_its_connection)
 {
-	/* Only an xid; a reply; a message type that there is not; the header
-	 * of a call without its program. */
+	/* Only an xid; a reply; an unknown message type; the header of a call
+	 * without its program. */
 	static const uint32_t words[][4] = { { 1 }, { 1, 1, 0, 0 },
 		{ 1, 7, 2, 100003 }, { 1, 0, 2 } };
 	static const uint8_t nwords[] = { 1, 4, 4, 3 };
@@ -364,8 +364,8 @@ static bool is_open(int fd)
 	return recv(fd, &c, 1, MSG_DONTWAIT) < 0 && errno == EAGAIN;
 }
 
-/* One address has all the memory that it may have; another gets a reply.
- * True when it did before any of the first were closed. */
+/* One address takes all the memory that it can; another gets a reply.  True
+ * when it did before any of the first were closed. */
 static bool served_beside_hogs(void)
 {
 	uint8_t reply[28];
@@ -391,7 +391,7 @@ static bool served_beside_hogs(void)
 	return soon;
 }
 
-/* They are closed after five seconds, which a slow machine may need for
+/* They are closed after five seconds, which a slow machine might need for
  * something else, once or twice. */
 TEST(calls_never_finished_do_not_keep_memory_from_other_addresses)
 {

@@ -330,7 +330,7 @@ static void *server_keys(void)
 	return a.keys;
 }
 
-/* Of the leak checker, where there is one. */
+/* Of the leak checker, if it is linked. */
 void __lsan_disable(void) __attribute__((weak));
 void __lsan_enable(void) __attribute__((weak));
 
@@ -386,7 +386,7 @@ TEST(a_failure_has_its_reason_in_words)
 	kdc_stop(&kdc);
 }
 
-/* Has the server answer a token that is none, by @bad: what it says of it. */
+/* Has the server answer an invalid token, by @bad: returns the reason. */
 static const char *refuse_by(char *bad)
 {
 	static struct gss_accept a;

@@ -5,7 +5,7 @@
  * LAYOUT_SEED in the environment ask for more of them, and for others.
  *
  * A case that fails is made smaller as long as it fails, and printed as a row
- * for the table of those that failed once.
+ * for the table of cases that failed once.
  */
 #include "tests/server/layout.h"
 

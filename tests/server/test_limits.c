@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Calls above the limits of an export wait, over TCP and RDMA, and hold up no
- * others.
+ * other calls.
  *
  * Times have lower bounds, which only a limit that does not hold breaks; upper
- * ones are those of a server that hangs, or of the best of a few tries.
+ * ones only exclude a server that hangs, or hold for the best of a few tries.
  *
  * Clients are told apart by their addresses: the relay of RDMA has 127.0.0.1,
- * and what binds to 127.0.0.2 that.
+ * and a client that binds to 127.0.0.2 has that.
  */
 #include <errno.h>
 #include <poll.h>
@@ -24,7 +24,7 @@
 
 #define OPTIONS		"(rw,insecure,no_root_squash"
 
-/* Of /one there is no limit; the limits of /mem are those of the test. */
+/* /one has no limit; the test chooses the limits of /mem. */
 enum { MEM, ONE, NEXPORTS };
 
 static struct rpc_share shares[NEXPORTS];
@@ -316,7 +316,7 @@ static const struct {
 	bool	    reads;
 	unsigned    calls, left;
 } light_calls[] = {
-	/* GETATTRs of 5 ms beside WRITEs of 30. */
+	/* GETATTRs of 5 ms against WRITEs of 30. */
 	{ ",max_bytes=1m,max_ops=200", false, 50, 30 },
 	/* READs that ask for as much, and move four bytes. */
 	{ ",max_bytes=100k", true, 60, 60 },
@@ -432,7 +432,7 @@ TEST(calls_that_fill_their_connection_for_long_are_sent_back)
 	close(p.fd);
 }
 
-/* 10,000 at once are none too many: 1024 wait, and others come again later. */
+/* 10,000 at once are fine: 1024 wait, and the rest come again later. */
 TEST(a_bounded_number_of_a_clients_calls_waits)
 {
 	enum { CONNS = 50, CALLS = 200 };
@@ -495,7 +495,7 @@ TEST(clients_of_more_addresses_than_are_told_apart_share_a_limit)
 
 static nfs_fh3 slow;
 
-/* More than a client may keep of the pool: the sender also waits. */
+/* More than a client can keep of the pool: the sender also waits. */
 static void *send_much(void *arg)
 {
 	for (unsigned k = 0; k < 12; k++)
@@ -521,7 +521,7 @@ TEST(memory_of_calls_that_wait_goes_to_others_that_need_it)
 	}
 	EVENTUALLY(held() >= 9);
 	peer_open(&other, "127.0.0.1", srv.port);
-	/* The two may still be sending: memory is short a little later. */
+	/* The two might still be sending: memory is short a little later. */
 	for (unsigned i = 0; i < 50 ||
 	     (i < PEER_MAX && stats_sum_by_name("rpc_limit_memory") == 0);
 	     i++)

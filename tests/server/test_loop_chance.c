@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The server on a fabric that loses connections at any step, fails steps and
- * posts, and refuses registrations (tests/loop/chance.c), beside a
- * client that connects again and sends its calls again: no data is wrong, no
- * change is done twice, nothing is left.  CHANCE_SEEDS in the environment asks
- * for more seeds, CHANCE_FROM for others.
+ * posts, and refuses registrations (tests/loop/chance.c), with a client that
+ * connects again and sends its calls again: no data is wrong, no change is done
+ * twice, nothing is left.  CHANCE_SEEDS in the environment asks for more seeds,
+ * CHANCE_FROM for others.
  */
 #include "tests/server/harness.h"
 

@@ -264,7 +264,7 @@ TEST(no_symbolic_link_leads_out_of_the_exports)
 	ck_assert_int_eq(mnt("/mem/link/../.."), MNT3ERR_ACCES);
 }
 
-/* As the kernel's server: a client can mount them by their paths, too. */
+/* As in the kernel's server: a client can also mount them by their paths. */
 TEST(a_symbolic_link_leads_into_another_export)
 {
 	nfs_fh3 other;

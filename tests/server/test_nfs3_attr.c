@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* GETATTR, SETATTR, ACCESS, FSSTAT, FSINFO, PATHCONF; and who may use which
- * export with which handle. */
+/* GETATTR, SETATTR, ACCESS, FSSTAT, FSINFO, PATHCONF; and the rights to use an
+ * export or a handle. */
 #include "tests/server/nfs_client.h"
 
 #include <unistd.h>
@@ -219,7 +219,7 @@ TEST(setattr_refuses_what_can_not_be)
 	a.new_attributes.atime.set_it = SET_TO_CLIENT_TIME;
 	a.new_attributes.atime.set_atime_u.atime.nseconds = 1000000000;
 	ck_assert_int_eq(try_setattr(&root, &a, &wcc), NFS3ERR_INVAL);
-	/* A poller refuses it, which may not wait for attributes. */
+	/* A poller refuses it, and must not wait for attributes. */
 	ck_assert(wcc.after.attributes_follow || module_vfs());
 	a.new_attributes.atime.set_it = DONT_CHANGE;
 	a.new_attributes.mtime.set_it = SET_TO_CLIENT_TIME;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Directories that something is mounted on, in an export without crossmnt: the
- * server shows what is below, if it may copy mounts and open handles.
+ * server shows the directory below the mount, if it may copy mounts and open
+ * handles.
  *
  * Each test needs a mount namespace, and most need root outside of a user
  * namespace, as handles are opened.
@@ -92,8 +93,8 @@ static nfs_fh3 walk_to(const char *path)
 	return at;
 }
 
-/* True if this process may open handles, as root may and a user may not who is
- * root in a name space. */
+/* True if this process may open handles, as root may; a user who is root in a
+ * name space may not. */
 static bool opens_handles(void)
 {
 	union {
@@ -139,7 +140,7 @@ TEST(the_directory_below_a_mount_is_shown)
 	ck_assert(nfs_same_fh(walk_to("m/.."), top));
 }
 
-/* Another one would be a directory of its own for a moment. */
+/* Any other answer would show a different directory for a moment. */
 TEST(a_late_helper_gives_no_other_directory)
 {
 	int ends[2];
@@ -288,7 +289,7 @@ static int bare_copy(const char *path, int *copy)
 	return err;
 }
 
-/* A copy lacks the read-only mounts that protect what is below them, and an
+/* A copy lacks the read-only mounts that protect the files below them, and an
  * intruder in the server can ask for one. */
 TEST(nothing_can_be_written_in_the_helpers_copy)
 {
@@ -309,7 +310,7 @@ TEST(nothing_can_be_written_in_the_helpers_copy)
 	close(copy);
 	/* The mount itself is as it was. */
 	run("echo more > e/other");
-	/* It has no handles, so that a copy would be the only way. */
+	/* It has no handles, so a copy would be the only way. */
 	err = bare_copy("/proc", &copy);
 	ck_assert_int_eq(err, -EOPNOTSUPP);
 	ck_assert_int_eq(copy, -1);
@@ -357,7 +358,7 @@ TEST(a_file_below_a_mount_is_shown)
 	ck_assert(S_ISCHR(st.st_mode));
 	ck_assert_int_eq(nfs_attr(walk_to("f")).type, NF3REG);
 	ck_assert_int_eq(nfs_attr(walk_to("f")).size, 4);
-	/* For clients that enter mounts it is none of theirs. */
+	/* For clients that enter mounts the file below is out of reach. */
 	set_exports("posix", ",crossmnt");
 	harness_publish(&srv, exports_text);
 	ck_assert_int_eq(nfs_exists(top, "f"), NFS3ERR_ACCES);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* REMOVE, RMDIR, RENAME, LINK; and what may change nothing. */
+/* REMOVE, RMDIR, RENAME, LINK; and callers that may change nothing. */
 #include "tests/server/nfs_names.h"
 
 #include "tests/server/fault_vfs.h"

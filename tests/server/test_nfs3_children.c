@@ -31,7 +31,7 @@ static char state[64], exports_text[512];
 static struct harness_config config = {
 	.backend = &posix_vfs_ops, .state_dir = state, .exports = exports_text,
 };
-static char *disk;		/* a directory on one, if there is one */
+static char *disk;		/* a directory on a disk, if possible */
 static int way;
 
 /* The exports file: the directory with @options, and @inner, lines that have

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Entries that are not open when a client comes to what they name: their rules
- * hold all the same.  Needs a mount name space, as test_nfs3_children does.
+ * Entries whose exports are not open when a client comes to their paths: their
+ * rules hold all the same.  Needs a mount name space, as test_nfs3_children
+ * does.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -90,8 +91,8 @@ TEST_LOOP(nor_does_one_that_is_not_open, 0, 2)
 	ck_assert_int_eq(try_mkdir(&root, child, "x"), NFS3_OK);
 }
 
-/* Its mountpoint is spelled in another way, so only its file system shows what
- * it is. */
+/* Its mountpoint is spelled in another way: only its file system shows that it
+ * is the same. */
 TEST(a_mountpoint_that_is_opened_later_by_a_link_takes_over)
 {
 	nfs_fh3 child, fh;

@@ -86,7 +86,7 @@ TEST_LOOP(a_short_read_brings_what_there_is_and_no_end, 0, ARRAY_SIZE(limits))
 	ck_assert(r.READ3res_u.resok.eof);
 }
 
-/* The file has @n bytes of what is new, then what was there. */
+/* The file has @n bytes of the new data, then the old. */
 static void expect_new(uint32_t n)
 {
 	READ3res r;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Nobody waits for another's calls: a light client beside a heavy one, over
+ * No client waits for another's calls: a light client next to a heavy one, over
  * TCP and RDMA, and exports whose file system hangs.
  *
- * Clients are told apart by their addresses: what comes through the relay
- * has 127.0.0.1, and what binds to 127.0.0.2 that.
+ * Clients are told apart by their addresses: what comes through the relay has
+ * 127.0.0.1, and a client that binds to 127.0.0.2 has that.
  */
 #include "tests/server/nfs_client.h"
 
@@ -27,7 +27,7 @@
 #define THREADS		16
 #define HEAVY_CONNS	8
 #define HEAVY_CALLS	125		/* outstanding, on each of them */
-#define HEAVY_US	10000		/* what one of its COMMITs takes */
+#define HEAVY_US	10000		/* the time of one of its COMMITs */
 #define LIGHT_US	1000		/* ... and a REMOVE of the light one */
 #define LIGHT_CALLS	200
 
@@ -281,7 +281,7 @@ static double light_p99(const char *from, uint16_t port)
 	return took[LIGHT_CALLS * 99 / 100];
 }
 
-/* A machine that is busy with something else may spoil a try. */
+/* A busy machine can spoil a try. */
 #define TRIES		5
 
 /* The heavy one comes @from that address to that port, and so on. */
@@ -395,8 +395,8 @@ static void hang_share(struct peer *p)
 	EVENTUALLY(fault_calls(FAULT_COMMIT) == THREADS * 3 / 4);
 }
 
-/* Somebody wants memory, and there is none; the @n calls that wait behind the
- * hung ones go back. */
+/* Some other call wants memory, and the pool is empty; the @n calls that wait
+ * behind the hung ones go back. */
 static void relieve_memory(unsigned n)
 {
 	struct pool_request waiter = { .ready = no_buffer };
@@ -464,7 +464,7 @@ TEST(a_write_that_is_sent_back_halfway_is_a_short_write)
 }
 
 /* As many calls of one export hang as its connection takes, with workers or
- * @suspended.  Those of another export are served on the same connection. */
+ * @suspended.  Calls of another export are served on the same connection. */
 static void mix(const char *from, uint16_t port, unsigned calls, bool suspended)
 {
 	unsigned hung = suspended ? 0 : THREADS * 3 / 4, back = 0;

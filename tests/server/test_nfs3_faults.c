@@ -31,7 +31,7 @@ static void setup(void)
 	lnk = nfs_make_link(top, "link", "target");
 }
 
-/* Where a failed reply has its attributes, for each shape that there is. */
+/* The attributes of a failed reply, for each shape of reply. */
 static bool has(const post_op_attr *a)
 {
 	return a->attributes_follow;
@@ -234,7 +234,7 @@ TEST_LOOP(a_procedure_that_fails_is_counted_as_failed, 0, ARRAY_SIZE(procs))
 
 static const int contract[] = { VFS_ERRORS(ERRNO) };
 
-/* Every operation may fail with every errno of vfs.h, whatever the procedure
+/* Every operation can fail with every errno of vfs.h, whatever the procedure
  * makes of it. */
 TEST_LOOP(no_errno_of_a_backend_leaves_a_call_without_an_error,
 	  0, ARRAY_SIZE(procs))
@@ -389,8 +389,8 @@ static int child_getattr(struct vfs_op *op)
 	return plain.getattr(op);
 }
 
-/* The table belongs to the server's threads from its start to its end: what
- * was tried to be entered is unmounted after its call. */
+/* The table belongs to the server's threads from its start to its end: a failed
+ * attempt to enter a directory is unmounted after its call. */
 static void setup_children(void)
 {
 	const struct harness_config config = { .backend = &fault_vfs_ops };

@@ -159,7 +159,8 @@ TEST(a_lookup_that_comes_from_below_answers_by_the_callers_rule)
 	begin(",crossmnt", NULL);
 	top_ = mnt("e");
 	EVENTUALLY(look_up(&top_, "child", &child) == NFS3_OK);
-	/* The rules have no number for what is mounted below. */
+	/* The rules have no number for the file system that is mounted
+	 * below. */
 	nfs_begin(&c, NFSPROC3_GETATTR, &uid_0);
 	nfs_put_fh(&c, &child);
 	ck_assert_uint_eq(nfs_status(&c), NFS3_OK);

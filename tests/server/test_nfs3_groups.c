@@ -54,7 +54,7 @@ static void setup(void)
 	claim_groups(&user, USER_UID);
 }
 
-/* Only group LAST may do anything with @fh. */
+/* Only group LAST gets rights on @fh. */
 static void give_to_last(nfs_fh3 fh)
 {
 	SETATTR3args a = { .object = fh };

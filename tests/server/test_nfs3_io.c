@@ -27,7 +27,7 @@ static READ3res do_read(nfs_fh3 fh, uint64_t offset, uint32_t count)
 	READ3args a = { .file = fh, .offset = offset, .count = count };
 	READ3res r;
 
-	root.used = 0;		/* only what is asked of the last one stays */
+	root.used = 0;		/* keep only the last reply */
 	nfs_call(&root, read, &a, &r);
 	return r;
 }
@@ -239,8 +239,8 @@ TEST(a_count_that_is_not_the_length_is_refused)
 	ck_assert_uint_eq(nfs_attr(fh).size, 0);
 }
 
-/* RFC 1813 section 3.3.19, also when it is more than what is kept of a call
- * (transport/xprt.h).  Only a record of TCP can be longer than any
+/* RFC 1813 section 3.3.19, also when it is longer than the part of a call that
+ * is kept (transport/xprt.h).  Only a record of TCP can be longer than any
  * message. */
 TEST_LOOP(a_write_is_cut_to_wtmax, 0, getenv("HARNESS_FABRIC") ? 1 : 4)
 {
@@ -293,7 +293,7 @@ TEST(partial_writes_go_on_until_all_is_written)
 	r = do_write(fh, 0, 10001, FILE_SYNC);
 	ck_assert_int_eq(r.status, NFS3_OK);
 	ck_assert_uint_eq(r.WRITE3res_u.resok.count, 10001);
-	/* Another client may have changed the file between two parts. */
+	/* Another client might have changed the file between two parts. */
 	ck_assert(!r.WRITE3res_u.resok.file_wcc.before.attributes_follow);
 	ck_assert(r.WRITE3res_u.resok.file_wcc.after.attributes_follow);
 	ck_assert_uint_eq(r.WRITE3res_u.resok.file_wcc.after.post_op_attr_u
@@ -390,7 +390,7 @@ TEST(commit_and_write_have_one_verifier)
 			 NFS3_WRITEVERFSIZE);
 }
 
-/* The client must find that what it wrote may be lost. */
+/* The client must find that its written data is perhaps lost. */
 TEST(an_error_while_it_is_written_changes_the_verifier)
 {
 	nfs_fh3 fh = a_file();
@@ -449,7 +449,7 @@ TEST(a_read_only_export_commits_but_does_not_write)
 	harness_publish(&srv, "/mem 127.0.0.1(ro,insecure,no_root_squash)\n");
 	w = do_write(fh, 0, 10, UNSTABLE);
 	ck_assert_int_eq(w.status, NFS3ERR_ROFS);
-	/* A poller refuses it, which may not wait for attributes. */
+	/* A poller refuses it, and must not wait for attributes. */
 	ck_assert(w.WRITE3res_u.resfail.file_wcc.after.attributes_follow ||
 		  module_vfs());
 	ck_assert_int_eq(do_commit(fh, 0, 0).status, NFS3_OK);

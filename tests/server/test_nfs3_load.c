@@ -20,7 +20,7 @@
 
 static char data[MIB];
 
-/* Does the work for @c that comes within @ms; false: there was none. */
+/* Does the work for @c that comes within @ms; false: none came. */
 static bool serve_once(struct nfs_client *c, int ms)
 {
 	struct pollfd p = {
@@ -151,7 +151,7 @@ static void count_done(struct rpc_context *rpc, int status, void *res,
 
 #define MAX_TAKEN	4096
 
-/* Every buffer there is. */
+/* Takes every buffer. */
 static unsigned take_all(struct buf **taken)
 {
 	unsigned n = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A call for which there is no memory gets an error or loses its connection;
- * the server lives, and serves the next.
+ * A call without memory gets an error or loses its connection; the server
+ * lives, and serves the next.
  *
  * Every allocation of the server's own code on the way of each procedure
  * fails, one after the other.  (A build with the address sanitizer tells what
@@ -167,7 +167,7 @@ static int try_readlink(struct nfs_client *c)
 	TRY(c, rpc_nfs3_readlink_async, &a, READLINK3res);
 }
 
-/* The procedure's objects are made before, while there is memory. */
+/* The procedure's objects are made before, while memory is left. */
 static void make_nothing(void)
 {
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Exports that are there only while something is mounted: the option
+ * Exports that exist only while a file system is mounted: the option
  * "mountpoint".
  *
- * The directory "disk" has a file "f" of its own, and so has the file system
- * that is mounted on it.  Handles of the one must never lead to the other.
- * Each test runs with the system's handles and with the table of files.
+ * The directory "disk" has a file "f", and so has the file system that is
+ * mounted on it.  Handles of the one must never lead to the other.  Each test
+ * runs with the system's handles and with the table of files.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -161,8 +161,7 @@ static char letter(nfs_fh3 f)
 	return c;
 }
 
-/* Has the export of @fh closed by a reload, as it is when there was no call in
- * that second. */
+/* Has a reload close the export of @fh, as when no call came in that second. */
 static void close_idle(nfs_fh3 fh)
 {
 	struct vfs_handle h;
@@ -244,7 +243,7 @@ TEST_LOOP(a_disk_that_is_mounted_after_a_restart_has_its_handles, 0, WAYS)
 	ck_assert(nfs_same_fh(root_of("disk"), dir));
 }
 
-/* The option changes nothing for those who have it mounted. */
+/* The option changes nothing for clients that have it mounted. */
 TEST_LOOP(handles_are_those_of_the_export_without_the_option, 0, WAYS)
 {
 	nfs_fh3 dir, f;
@@ -448,7 +447,7 @@ TEST_LOOP(a_lock_keeps_it_mounted, 0, WAYS)
 	unmount(p.fh);
 }
 
-/* Nobody reads the exports again, and no call comes: it is closed all the same,
+/* Without a reload of the exports and without a call it is closed all the same,
  * as file systems below exports are. */
 TEST(an_idle_one_can_be_unmounted)
 {
@@ -463,7 +462,7 @@ TEST(an_idle_one_can_be_unmounted)
 	ck_assert_int_eq(space_status(f), NFS3ERR_STALE);
 }
 
-/* The time that it may be idle is longer than the clock has run. */
+/* The idle limit is longer than the clock has run. */
 TEST(one_in_use_stays_open_soon_after_the_machine_started)
 {
 	begin(0, "disk", "mp");

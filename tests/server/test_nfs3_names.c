@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* LOOKUP, CREATE, MKDIR, SYMLINK, MKNOD; and what names there are. */
+/* LOOKUP, CREATE, MKDIR, SYMLINK, MKNOD; and valid and invalid names. */
 #include "tests/server/nfs_names.h"
 
 #include "tests/unit/runner.h"

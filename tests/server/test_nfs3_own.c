@@ -130,7 +130,7 @@ TEST_LOOP(the_state_directory_is_not_moved, 0, WAYS)
 	begin(_i, "e/state");
 	ck_assert_int_eq(try_rename(top, "state", top, "elsewhere"),
 			 NFS3ERR_ACCES);
-	/* By a local process it can be, and stays what it is. */
+	/* A local process can move it, and it stays protected. */
 	run("mv e/state e/elsewhere");
 	ck_assert_int_eq(nfs_exists(top, "elsewhere"), NFS3ERR_ACCES);
 	ck_assert_int_eq(shows_more_than_its_name("elsewhere"), 0);
@@ -147,7 +147,7 @@ TEST_LOOP(a_copy_that_is_put_in_its_place_is_refused, 0, WAYS)
 	ck_assert_int_eq(shows_more_than_its_name("state"), 0);
 	ck_assert_int_eq(try_rename(top, "state", top, "x"), NFS3ERR_ACCES);
 	ck_assert_int_eq(try_rmdir(top, "state"), NFS3ERR_NOTEMPTY);
-	/* The one from before has the same key. */
+	/* The original has the same key. */
 	ck_assert_int_eq(nfs_exists(top, "old"), NFS3ERR_ACCES);
 	ck_assert_int_eq(shows_more_than_its_name("old"), 0);
 	ck_assert_int_eq(try_rename(top, "old", top, "x"), NFS3ERR_ACCES);
@@ -156,7 +156,7 @@ TEST_LOOP(a_copy_that_is_put_in_its_place_is_refused, 0, WAYS)
 	ck_assert_int_eq(try_lookup(top, "m", &m), NFS3_OK);
 	ck_assert_int_eq(nfs_exists(m, KEY), NFS3ERR_NOENT);
 	ck_assert_int_eq(umount(space_at("m")), 0);
-	/* Nor is another made where there is none. */
+	/* Nor can a client make another where it is missing. */
 	run("rm -r e/state");
 	ck_assert_int_eq(try_mkdir(&root, top, "state"), NFS3ERR_ACCES);
 	ck_assert_int_eq(try_symlink(top, "state", "d"), NFS3ERR_ACCES);
@@ -173,7 +173,7 @@ TEST_LOOP(nor_is_a_directory_around_it, 0, WAYS)
 	ck_assert_int_eq(access(space_at("a/b/state/" KEY), F_OK), 0);
 }
 
-/* The kernel refuses to move the place where that is mounted, no more. */
+/* The kernel only refuses to move the place where that is mounted. */
 TEST_LOOP(nor_is_one_around_the_file_system_that_it_is, 0, WAYS)
 {
 	run("mkdir -p e/a/b/state && mount -t tmpfs none e/a/b/state");
@@ -280,7 +280,7 @@ TEST_LOOP(old_handles_do_not_open_it, 0, WAYS)
 	ck_assert_int_eq(space_status(f), NFS3_OK);
 }
 
-/* Their device numbers are not those of its directories. */
+/* The device numbers of files there differ from their directories'. */
 TEST_LOOP(nor_does_another_name_of_one_in_an_overlay_of_two, 0, WAYS)
 {
 	run("umount -l e && mkdir -p low up && "

@@ -166,7 +166,7 @@ TEST_LOOP(nor_is_a_directory_or_a_link_on_the_way_there_moved, 0, WAYS)
 	ck_assert_int_eq(try_rename(top, "f", top, "link"), NFS3ERR_ACCES);
 	ck_assert_int_eq(nfs_exists(below(top, "logs"), "audit"),
 			 NFS3ERR_ACCES);
-	/* Others there are changed as ever. */
+	/* Other files there can be changed as ever. */
 	ck_assert_int_eq(try_mkdir(&root, below(top, "run"), "x"), NFS3_OK);
 	ck_assert_int_eq(try_rename(top, "d", top, "x"), NFS3_OK);
 }

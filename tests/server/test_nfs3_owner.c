@@ -179,7 +179,7 @@ TEST_LOOP(a_file_closed_by_its_mode_is_refused_after_a_restart_and_logged,
 
 	ck_assert_int_eq(stat(file, &was), 0);
 	start();
-	/* The client learns that it has to send again what was not stable... */
+	/* The client learns that it has to send unstable data again... */
 	ck_assert_int_eq(commit(&after), NFS3_OK);
 	ck_assert_uint_ne(after, before);
 	/* ... and each time it does, that this fails: so its application

@@ -65,7 +65,7 @@ static void run(const char *commands)
 	ck_assert_int_eq(system(text), 0);
 }
 
-/* Of what is mounted at @path, by its device. */
+/* Finds the mount at @path by its device. */
 static bool is_type(const char *path, const char *type)
 {
 	struct posix_mounted m;
@@ -150,7 +150,7 @@ TEST_LOOP(crossmnt_passes_over_pseudo_file_systems, 0, ARRAY_SIZE(views))
 	if (!mount_view(v, space_at("m")))
 		return;
 	check_is_below(v);
-	/* And what was mounted before the server began. */
+	/* And a mount from before the server began. */
 	nfs_teardown();
 	begin("", "");
 	check_is_below(v);
@@ -211,7 +211,7 @@ TEST(a_file_of_procfs_on_a_file_of_the_export_is_not_opened)
 		ck_assert_int_eq(umount(space_at("f")), 0);
 		nfs_teardown();
 	}
-	/* Looked up before: the file below stays what it was. */
+	/* Looked up before: the file below stays the same. */
 	begin("", "");
 	ck_assert_int_eq(try_lookup(top, "f", &f), NFS3_OK);
 	f = space_keep(f);

@@ -295,7 +295,7 @@ TEST_LOOP(small_data_goes_inline_both_ways, 0, SEEDS)
 	stop();
 }
 
-/* RFC 5667 section 4: WRITEs that are inline may be padded. */
+/* RFC 5667 section 4: inline WRITEs can be padded. */
 TEST_LOOP(small_data_goes_padded, 0, SEEDS)
 {
 	uint64_t before = stats_sum_by_name("rdma_padded_calls");

@@ -200,7 +200,7 @@ TEST(readdirplus_may_know_only_names)
 
 static const unsigned too_long[] = { 256, 600, 4000 };
 
-/* As those of NTFS and FUSE: a stock client that gets one lists nothing. */
+/* As on NTFS and FUSE: a stock client that gets such a name lists nothing. */
 TEST_LOOP(names_that_no_client_takes_are_left_out, 0, ARRAY_SIZE(too_long))
 {
 	uint64_t count = stats_sum_by_name("nfs3_long_names"), cookie = 0;

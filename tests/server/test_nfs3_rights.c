@@ -167,7 +167,7 @@ static void teardown(void)
 	run("umount -l e; umount -l low; rm -rf e low up work disk state");
 }
 
-/* ---- what may be done */
+/* ---- permitted operations */
 
 /* 0 or the errno of a local process that is @uid. */
 static int try_locally(int uid, const char *name, enum how how)

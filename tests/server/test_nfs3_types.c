@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The rules of doc/posix.md on each type of file system: a client may, and is
- * told, what a local process may and is told; names, handles, listings, quotas.
+ * The rules of doc/posix.md on each type of file system: a client has the same
+ * rights, and gets the same answers, as a local process; names, handles,
+ * listings, quotas.
  *
  * All rules of a type share a server, which is restarted once.
  */

@@ -16,11 +16,11 @@
  *    with the attributes and handles of that moment.
  *
  * Where the file system's positions are mere counts (tmpfs before Linux 6.6,
- * overlayfs) only the last is true, and that is what the kernel's server gives,
- * too.  Linux 6.18's tmpfs loses names to every reader once a name was replaced
- * by a rename: it lists the new file first, but at the old one's position.  So
- * no name is replaced there; and since one walk of some thousands had a name
- * twice while another process changed others, only pages are compared then.
+ * overlayfs) only the last is true, as it is for the kernel's server.  Linux
+ * 6.18's tmpfs loses names to every reader once a name was replaced by a
+ * rename: it lists the new file first, but at the old one's position.  So no
+ * name is replaced there; and since one walk of some thousands had a name twice
+ * while another process changed other names, only pages are compared then.
  *
  * GANNET_WALK_STEPS is the number of steps (3000), GANNET_WALK_SEED the seed of
  * the random walks (the time), GANNET_WALK_DIR where on disk they are (here).
@@ -57,7 +57,7 @@ struct file {
 };
 
 struct name {
-	int	 file;			/* NONE: there is no such name */
+	int	 file;			/* NONE: no such name */
 	unsigned changed;		/* the step of its last change */
 	unsigned before;		/* and of the change before that */
 };
@@ -131,7 +131,7 @@ static void touch(int i)
 
 static void set_name(int i, int file)
 {
-	/* A name that is replaced may get another position: two changes. */
+	/* A replaced name can get another position: two changes. */
 	if (m.name[i].file != NONE && file != NONE)
 		touch(i);
 	if (m.name[i].file != NONE)

@@ -264,7 +264,7 @@ TEST(version_2_of_mount_lists_like_version_1)
 	}
 }
 
-/* Here, because libnfs takes a privileged port when it may. */
+/* Here, because libnfs takes a privileged port when it can. */
 TEST(secure_refuses_unprivileged_ports)
 {
 	harness_publish(&srv, "/mem 127.0.0.1(rw,secure)\n");

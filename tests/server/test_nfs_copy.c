@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * gannet-nfs and the whole server in one process, over TCP, the loop fabric
- * and iWARP: copies that go wrong half-way, and what they make of it.
+ * gannet-nfs and the whole server in one process, over TCP, the loop fabric and
+ * iWARP: copies that fail half-way, and how they end.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -182,7 +182,7 @@ TEST_LOOP(data_that_the_server_may_have_lost_is_sent_again, 0, WAYS)
 	fault_bump_verf();
 	round_trip(200000);
 	calls = fault_calls(FAULT_WRITE);
-	/* One stretch, no more. */
+	/* Only one stretch. */
 	ck_assert_uint_gt(calls, once);
 	ck_assert_uint_le(calls, once + 16);
 	stop(_i);

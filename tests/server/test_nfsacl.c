@@ -302,7 +302,8 @@ TEST(only_version_3_is_served)
 	close_all();
 }
 
-/* A list of the mode, which no file system keeps: or there are none here. */
+/* Asks for the list of the mode, which no file system keeps: an error other
+ * than ENODATA means that this one has no lists. */
 static bool has_lists(void)
 {
 	return getxattr(dir, ACCESS_XATTR, NULL, 0) >= 0 || errno == ENODATA;

@@ -476,7 +476,7 @@ TEST(a_lock_that_came_too_late_leaves_what_its_owner_had)
 		ck_assert_uint_eq(undone[i].off, i * 10);
 		ck_assert_uint_eq(undone[i].len, 10);
 	}
-	/* It has the lock of before, and nothing else. */
+	/* It has its old lock, and nothing else. */
 	ck_assert_uint_eq(nlmc_lock(&two, (struct nlm_bytes){ 10, 10, true },
 				    false), NLM4_DENIED);
 	ck_assert_uint_eq(nlmc_lock(&two, (struct nlm_bytes){ 20, 10, true },

@@ -63,7 +63,7 @@ TEST(unlocks_that_split_locks_are_refused_at_twice_the_limit)
 	ck_assert_uint_eq(nlmc_unlock(&one, whole), NLM4_GRANTED);
 }
 
-/* @from locks as many bytes of the file as it may. */
+/* @from locks as many bytes of the file as the bounds allow. */
 static void fill_file(const char *from, uint64_t off)
 {
 	struct nlm_bytes b = { off, 1, true };
@@ -88,7 +88,7 @@ TEST(a_refused_upgrade_gives_back_the_shared_lock_though_the_file_is_full)
 	fill_file("127.0.0.3", 200);
 	ck_assert_uint_eq(nlmc_lock(&one, low, false), NLM4_DENIED);
 	nlmc_answer = NLM4_DENIED;
-	/* The lock is shared again, and there is no room. */
+	/* The lock is shared again, and no place is left. */
 	EVENTUALLY(nlmc_lock(&one, low, false) == NLM4_DENIED_NOLOCKS);
 }
 

@@ -16,7 +16,7 @@ static const struct nlm_bytes last = { 50, 50, true };
 static const struct nlm_bytes beyond = { 50, 100, true };
 static const struct nlm_bytes file = { 0, 0, true };
 
-/* Call-backs that are not answered after @told_ms may have come. */
+/* Call-backs without an answer after @told_ms might have come. */
 static void start_told(uint32_t told_ms)
 {
 	const struct harness_config config = {
@@ -38,7 +38,7 @@ static void start(void)
 	start_told(200);
 }
 
-/* On a slow machine, too, a deaf client is known to be. */
+/* Even on a slow machine a deaf client is known to be. */
 static void start_patient(void)
 {
 	start_told(60 * 1000);
@@ -99,7 +99,7 @@ TEST(bytes_that_were_unlocked_are_not_told_of)
 		GRANTED(nlmc_lock(&one, head, false));
 		told = nlmc_count(NLM_GRANTED);
 		BLOCKED(nlmc_lock(&two, all, true));
-		/* It has what is left, which it may have taken. */
+		/* It might have taken the grant, and has the rest. */
 		DENIED(nlmc_lock(&three, last, false));
 		nlmc_answer = NLM4_GRANTED;
 		ck_assert_uint_eq(nlmc_count(NLM_GRANTED), told);
@@ -124,8 +124,8 @@ TEST(a_cancel_after_a_part_was_unlocked_gives_back_the_rest)
 	}
 }
 
-/* It waits again, and may have what is left of the grant: the CANCEL says that
- * there is something to unlock. */
+/* It waits again, and might have the rest of the grant: the CANCEL's answer
+ * makes the client unlock that. */
 TEST(a_cancel_of_a_second_wait_is_denied_and_an_unlock_ends_all)
 {
 	grant(all, NLM_DEAF);
@@ -138,7 +138,7 @@ TEST(a_cancel_of_a_second_wait_is_denied_and_an_unlock_ends_all)
 	GRANTED(nlmc_lock(&three, last, false));
 }
 
-/* The CANCEL came behind both: the client is to unlock what is left. */
+/* The CANCEL came after both calls: the client has to unlock the rest. */
 TEST(a_cancel_of_a_lock_that_was_granted_is_denied_while_a_part_is_held)
 {
 	GRANTED(nlmc_lock(&two, all, true));

@@ -86,7 +86,7 @@ TEST(locks_that_wait_for_the_status_monitor_are_bounded)
 {
 	for (uint32_t i = 0; i < ROOM + 2; i++)
 		send_lock(i);
-	/* Those that have no room are to come again. */
+	/* LOCKs without a place have to come again. */
 	for (unsigned i = 0; i < 2; i++)
 		ck_assert_uint_eq(nlmr_status(), NLM4_DENIED_GRACE_PERIOD);
 	EVENTUALLY(count_asked() == ROOM);
@@ -95,8 +95,8 @@ TEST(locks_that_wait_for_the_status_monitor_are_bounded)
 		tell_done(asked[i], 0);
 	for (unsigned i = 0; i < ROOM; i++)
 		ck_assert_uint_eq(nlmr_status(), NLM4_GRANTED);
-	/* There is room again.  A number of before would be a call that comes
-	 * again, and have its reply of before. */
+	/* A place is free again.  An old number would make the call a
+	 * duplicate, which gets its old reply. */
 	send_lock(ROOM + 2);
 	EVENTUALLY(count_asked() == ROOM + 1);
 	tell_done(asked[ROOM], 0);
@@ -374,7 +374,7 @@ TEST(a_host_stays_on_the_list_while_its_lock_waits_for_the_monitor)
 	close(nlmr.fd);
 }
 
-/* The client's kernel sends UNLOCK when a process is killed in LOCK, and may
+/* The client's kernel sends UNLOCK when a process is killed in LOCK, and might
  * not live to send it again. */
 TEST(an_unlock_behind_its_lock_runs_though_the_connection_was_reset)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Locks of a gannetd on the local file system, beside those of this process,
- * and after it was killed.  In a network of their own: gannetd asks port 111
- * for the lock manager of a client that waits, and this machine's rpcbind, or
- * another gannetd, would name one that refuses the lock.
+ * Locks of a gannetd on the local file system, together with locks of this
+ * process, and after it was killed.  In a private network: gannetd asks port
+ * 111 for the lock manager of a client that waits, and this machine's rpcbind,
+ * or another gannetd, would name one that refuses the lock.
  */
 #include "tests/server/nlm_client.h"
 
@@ -84,7 +84,7 @@ static void stop(void)
 	daemon_clean(&d);
 }
 
-/* This process locks, as one with a program of its own would.  0 or -errno. */
+/* Locks as a local program would.  0 or -errno. */
 static int local_lock(short type, off_t off, off_t len)
 {
 	struct flock f = { .l_type = type, .l_whence = SEEK_SET,
@@ -171,8 +171,8 @@ TEST(a_killed_server_grants_only_reclaims_for_a_while_and_to_no_two)
 {
 	const struct nlm_bytes tail = { 100, 10, true };
 
-	/* No client had a lock before the first start, so there is no grace
-	 * period. */
+	/* No client had a lock before the first start, so the server has no
+	 * grace period. */
 	ck_assert_uint_eq(nlmc_lock(&one, head, false), NLM4_GRANTED);
 	ck_assert_uint_eq(nlmc_lock(&two, tail, false), NLM4_GRANTED);
 	nlmc_close();

@@ -87,7 +87,7 @@ TEST(a_reclaim_that_can_not_be_granted_yet_has_no_answer_and_comes_again)
 }
 
 /*
- * Linux reclaims one lock after the other, and the next may be in another
+ * Linux reclaims one lock after the other, and the next can be in another
  * export.  The first reclaim is put off until the server's own grace period is
  * over.  It is sent again every 160 ms at least, so a machine that is ten times
  * slower still keeps the grace period going.
@@ -122,7 +122,7 @@ static void disk_is_well(void *arg)
 	atomic_store(&disk_is_slow, false);
 }
 
-/* Others may have had the lock by then. */
+/* Others might have had the lock by then. */
 TEST(a_reclaim_that_the_disk_keeps_for_longer_than_the_grace_period_is_refused)
 {
 	pthread_t thread;
@@ -221,7 +221,7 @@ TEST(a_reclaim_in_an_export_that_is_not_there_yet_comes_again)
 	reclaim_is_put_off(&in_late);
 }
 
-/* Others may have had what was not reclaimed in it. */
+/* Others might have had locks that were not reclaimed in it. */
 TEST(a_grace_period_that_is_over_does_not_come_back)
 {
 	struct nlm_process in_late = with_lost_file();

@@ -131,8 +131,8 @@ TEST(a_notice_that_comes_again_ends_no_share_of_since_then)
 	ck_assert_uint_eq(nlmc_share(&two, 3, 3), NLM4_DENIED);
 }
 
-/* A restart of the host @name ends calls of the host @of.  By chance, that of
- * another does, too: if it takes the same place of the table's 65,536. */
+/* A restart of the host @name ends calls of the host @of.  By chance, so does a
+ * restart of a host that takes the same place of the table's 65,536. */
 static bool ends(const char *name, const char *of)
 {
 	struct nlm_host h = { .addr = xprt_addr_host(loopback()) };
@@ -326,8 +326,8 @@ TEST(a_lock_in_the_older_state_ends_what_its_host_had_before_it_went_back)
 	ck_assert_uint_eq(nlmc_lock(&two, last, false), NLM4_GRANTED);
 }
 
-/* It was sent when the host started in the state 7, or one before that, which
- * it may reach again. */
+/* It was sent when the host started in the state 7, or an earlier one, which it
+ * can reach again. */
 TEST(a_late_notice_of_before_the_host_went_back_ends_no_lock_of_since_then)
 {
 	go_back_to_3();
@@ -402,8 +402,8 @@ TEST(a_lock_in_a_newer_state_settles_a_doubt_and_ends_nothing)
 	ck_assert_uint_eq(nlmc_lock(&two, head, false), NLM4_DENIED);
 }
 
-/* Its first LOCK came before the notice, and it has reached the state of before
- * it went back again. */
+/* Its first LOCK came before the notice, and it has reached the state from
+ * before it went back again. */
 TEST(locks_that_outlived_a_step_back_of_their_host_end_with_its_next_restart)
 {
 	one = two = (struct nlm_process){ "c1", 1, 4, IPPROTO_TCP, nlmr.file };
@@ -450,7 +450,7 @@ TEST(a_lock_in_the_known_state_says_that_the_notice_was_late)
 {
 	tell_older();
 	ck_assert_uint_eq(nlmc_lock(&one, last, false), NLM4_GRANTED);
-	/* The datagram of this LOCK is late, too: it ends no lock. */
+	/* The datagram of this LOCK is also late: it ends no lock. */
 	nlmc_state = 3;
 	ck_assert_uint_eq(nlmc_lock(&one, (struct nlm_bytes){ 50, 1, true },
 				    false), NLM4_GRANTED);
@@ -485,7 +485,7 @@ TEST(a_host_that_went_back_loses_its_locks_at_all_addresses)
 	ck_assert_uint_eq(nlmc_lock(&two, head, false), NLM4_GRANTED);
 }
 
-/* Shares have no state: a late LOCK must not end those of since then. */
+/* Shares have no state: a late LOCK must not end newer shares. */
 TEST(a_newer_restart_settles_the_doubt)
 {
 	tell_older();
@@ -497,7 +497,7 @@ TEST(a_newer_restart_settles_the_doubt)
 	ck_assert_uint_eq(nlmc_share(&two, 3, 3), NLM4_DENIED);
 }
 
-/* Before 1, which is the state of those that wait. */
+/* Before 1, which is the state of the waiting hosts. */
 #define OLDER	((uint32_t)-3)
 
 static pthread_t older;

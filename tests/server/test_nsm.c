@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The status monitor: its list on the disk, the hosts that it tells of its
- * start, and those that tell it of theirs.
+ * start, and the hosts that tell it of their own.
  */
 #include "nsm/nsm.h"
 
@@ -184,8 +184,8 @@ static uint32_t news_xid;
 
 /*
  * Takes the SM_NOTIFY for the host; its rpcbind tells the port until then.  The
- * question may come more than once: it is sent again after a second, and the
- * disk may be busy for longer.  False: nothing came in @ms.
+ * question can come more than once: it is sent again after a second, and the
+ * disk might be busy for longer.  False: nothing came in @ms.
  */
 static bool take_news(int ms, struct sm_args *a, bool answers)
 {
@@ -400,8 +400,8 @@ TEST(a_start_is_told_until_the_host_answers)
 	ck_assert_uint_eq(nsm_hosts_before(nsm), 0);
 }
 
-/* While it may claim its locks.  So many attempts, each twice as long after the
- * one before, would take longer than EVENTUALLY() waits. */
+/* While the host may claim its locks.  So many attempts, each twice as long
+ * after the one before, would take longer than EVENTUALLY() waits. */
 TEST(a_host_that_comes_back_in_the_grace_period_is_told_soon)
 {
 	retry_ms = grace_ms = 60 * 1000;
@@ -517,7 +517,7 @@ TEST(a_crash_while_a_host_is_told_of_the_one_before_is_told_too)
 	ck_assert_uint_eq(a.state, nsm_state(nsm));
 }
 
-/* ---- beside rpc.statd */
+/* ---- with rpc.statd */
 
 static int statd;			/* a socket that listens */
 static int binder_fd;			/* a connection */
@@ -561,7 +561,7 @@ TEST(hosts_wait_while_rpc_statd_restarts)
 	wait_sem(&came);
 	close(fd);
 	close(statd);
-	/* Nobody listens, and then it is not registered. */
+	/* First rpc.statd does not listen, and then it is not registered. */
 	nsm_monitor(nsm, host_at("b", "192.0.2.12"), done, NULL);
 	EVENTUALLY(stats_sum_by_name("client_failures") == 1);
 	record_answer(binder_fd, PMAPPROC_GETPORT, 0, 5);

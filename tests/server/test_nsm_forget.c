@@ -87,7 +87,7 @@ static bool is_writing(void)
 	return is;
 }
 
-/* The writing that hangs at the pipe fails.  The next one may begin at once,
+/* The writing that hangs at the pipe fails.  The next one can begin at once,
  * and does not find the pipe. */
 static void let_the_disk_go_on(void)
 {
@@ -175,7 +175,7 @@ TEST(a_host_that_is_called_meanwhile_leaves_the_list_too)
 	EVENTUALLY(ended == 1);
 }
 
-/* ---- beside an rpc.statd that hangs */
+/* ---- with an rpc.statd that hangs */
 
 static int silent_udp, silent_tcp;
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* News of hosts' restarts: which hosts they mean, and who may bring them. */
+/* News of hosts' restarts: the hosts that they mean, and the addresses that can
+ * bring them. */
 #include "nsm/nsm.h"
 
 #include <netinet/in.h>

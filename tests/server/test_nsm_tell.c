@@ -117,8 +117,8 @@ TEST(attempts_last_for_a_quarter_of_an_hour)
 	ck_assert_uint_eq(nsm->config.tell_ms, 15 * 60 * 1000);
 }
 
-/* Those that lock managers of this machine asked for: these end with it, not
- * with this server. */
+/* Hosts for other lock managers of this machine: their locks end with the
+ * machine, not with this server. */
 TEST_LOOP(hosts_of_other_lock_managers_are_told_if_the_machine_restarted, 0, 2)
 {
 	struct nsm_config config = { .state_dir = dir, .client = client };

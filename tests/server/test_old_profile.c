@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * gannetd under a seccomp profile that is older than faccessat2(2), and has it
- * say EPERM, as those of some containers do.
+ * gannetd under a seccomp profile that is older than faccessat2(2) and makes it
+ * fail with EPERM, as in some containers.
  */
 #include <errno.h>
 #include <linux/filter.h>
@@ -22,7 +22,7 @@
 static struct daemon_run d;
 static char dir[] = "/tmp/gannet-profile-XXXXXX";
 
-/* This process and what it starts can't call it from now on. */
+/* From now on this process and its children can't call it. */
 static void refuse_faccessat2(void)
 {
 	struct sock_filter filter[] = {

@@ -224,7 +224,8 @@ static bool chunk_ok(uint32_t proc, uint32_t item, uint32_t len,
 	return sink->read_chunk_ok(sink, w, len, position);
 }
 
-/* RFC 8267 section 4.1: only what the binding names may come in a chunk. */
+/* RFC 8267 section 4.1: only arguments that the binding names can come in a
+ * chunk. */
 TEST(a_read_chunk_holds_only_the_last_argument)
 {
 	for (uint32_t item = 0; item < 70000; item = item * 3 + 1)
@@ -316,7 +317,7 @@ TEST(a_duplicate_takes_over_from_a_call_that_failed)
 	ck_assert_uint_eq(stats_sum_by_name("drc_taken_over"), 1);
 }
 
-/* Of one program's users two may send the same words. */
+/* Two users of one program can send the same words. */
 TEST(another_users_call_is_another_call)
 {
 	for (uint32_t i = 0; i < 6; i++)
@@ -324,7 +325,7 @@ TEST(another_users_call_is_another_call)
 			4, TEST_ACT, 1, 20, 0, 0, i < 2 ? 500 : 501,
 			i < 4 ? 100 : 101, 0, 0, 0, ACT_COUNT }, 16));
 	ck_assert_uint_eq(test_acts, 3);
-	/* Nobody and root; the pad makes both as long. */
+	/* User "nobody" and root; the pad makes both as long. */
 	for (uint32_t i = 0; i < 2; i++) {
 		fake_free(send_words(&conn, (uint32_t[]){ 92, 0, 2, TEST_PROG,
 			4, TEST_ACT, 0, 0, 0, 0, ACT_COUNT, 0, 0, 0, 0, 0 },

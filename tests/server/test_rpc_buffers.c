@@ -50,7 +50,7 @@ TEST(a_call_without_a_buffer_waits_for_one)
 }
 
 /* A call that does not take the buffer that it was woken for wakes the next:
- * no other buffer may ever come back. */
+ * perhaps no other buffer ever comes back. */
 TEST(an_unused_buffer_goes_to_the_next_waiter)
 {
 	uint32_t w[] = { 60, 0, 2, TEST_PROG, 4, TEST_BODY, NOAUTH, 4096, 0 };
@@ -155,7 +155,7 @@ TEST(calls_behind_hung_ones_give_their_buffers_back)
 	test_program.sends_back = true;
 	conn.in_pool = true;
 	hang(&conn);
-	/* They may stay while no call needs memory. */
+	/* They can stay while no call needs memory. */
 	rpc_server_relieve(server);
 	rpc_server_relieve(server);
 	ck_assert(!fake_over(slow[HUNG]));
@@ -209,7 +209,7 @@ TEST(calls_behind_hung_ones_give_the_buffers_of_replies_back)
 }
 
 /* Calls that are woken for a buffer, but wait for a worker now, leave it to
- * others. */
+ * other calls. */
 TEST(calls_behind_hung_ones_give_turns_at_a_buffer_back)
 {
 	uint32_t w[] = { 60, 0, 2, TEST_PROG, 4, TEST_BODY, NOAUTH, 4096, 0 };

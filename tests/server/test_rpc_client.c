@@ -341,7 +341,7 @@ TEST(calls_are_bounded_in_all_and_for_a_host)
 	ck_assert_int_eq(result(&ends[2]), -EBUSY);
 	call(&ends[3], &to);
 	ck_assert_int_eq(result(&ends[3]), -EBUSY);
-	/* Two of this host are there; so may be one of another. */
+	/* Two calls to this host wait; one to another host still can. */
 	((struct sockaddr_in *)&to.addr)->sin_addr.s_addr =
 		htonl(INADDR_LOOPBACK + 1);
 	ck_assert_int_eq(bind(other, (struct sockaddr *)&to.addr,

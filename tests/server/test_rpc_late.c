@@ -155,7 +155,7 @@ TEST(a_suspended_call_gives_back_memory_that_others_wait_for)
 #define MANY	1024
 
 /* A call beyond the bound is not suspended: its step completes the operation,
- * so that nothing waits without a bound. */
+ * so the number of waiting calls stays bounded. */
 TEST(the_number_of_suspended_calls_is_bounded)
 {
 	static struct fake_call *calls[MANY];

@@ -52,7 +52,7 @@ static void done(void *arg, int err, struct xdr_in *results)
 	sem_post(&sent);
 }
 
-/* More calls than there are places, one after the other. */
+/* More calls than places, one after the other. */
 static void make_calls(void)
 {
 	for (uint32_t i = 0; i < CALLS; i++) {

@@ -298,7 +298,7 @@ TEST(a_datagram_that_gives_back_is_dropped_only_for_its_place)
 	EXPECT_EFFECTS(0, 2);
 }
 
-/* LOCK waits, its client connects anew and sends it again, and UNLOCK. */
+/* LOCK waits, its client connects again, and sends it again, and UNLOCK. */
 TEST(a_duplicate_in_place_of_a_cancelled_call_is_before_later_calls)
 {
 	struct fake_call *first, *again, *later;
@@ -362,7 +362,7 @@ TEST(calls_beyond_the_bound_come_again_and_have_no_effect)
 
 #define EACH	1000u
 
-/* A poller: calls of two keys, of which the other poller has one, too. */
+/* A poller: sends calls of two keys, one of which the other poller shares. */
 static void *send_many(void *arg)
 {
 	struct fake_xprt *conn = arg;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The responder and calls: what it takes, what it refuses, and how. */
+/* The responder: which calls it takes, which it refuses, and how. */
 #include <errno.h>
 
 #include "lib/stats.h"
@@ -304,7 +304,7 @@ TEST(msgp_is_searched_for_its_padding_at_a_few_places)
 	peer_put(&peer, 0);
 	peer_put_zeros(&peer, 3);
 	peer_put_call(&peer, 13, 99, 0);
-	/* Every other word may be a length before a pad of four bytes. */
+	/* Every other word can be a length before a pad of four bytes. */
 	for (uint32_t left = 800; left > 0; left -= 4)
 		peer_put(&peer, left - 8);
 	peer_send(&peer);
@@ -533,7 +533,7 @@ TEST(a_read_that_fails_ends_the_connection)
 	open_plain();
 	mr = peer_register(&peer, data, 100, FABRIC_REMOTE_READ);
 	peer_begin(&peer, 25, 1, RPCRDMA_MSG);
-	peer_put_read(&peer, 16, mr, 0, 200);	/* more than there is */
+	peer_put_read(&peer, 16, mr, 0, 200);	/* too many */
 	peer_put_zeros(&peer, 3);
 	peer_put_call(&peer, 25, OP_SUM, 1);
 	peer_put(&peer, 200);
@@ -541,7 +541,7 @@ TEST(a_read_that_fails_ends_the_connection)
 	peer_wait_down(&peer);
 	ck_assert_uint_eq(peer.nmsgs, 0);
 	ck_assert_uint_eq(rig.taken, 0);
-	/* The peer may know of it first. */
+	/* The peer might learn of it first. */
 	wait_until(is_counted, &failures);
 	fabric_mr_destroy(mr);
 	close_all();

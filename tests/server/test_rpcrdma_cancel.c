@@ -105,7 +105,7 @@ TEST(a_call_that_was_not_sent_never_is)
 	open_all();
 	start(&first, OP_HOLD, 0);
 	wait_until(held, NULL);
-	/* There is one credit. */
+	/* The only credit is taken. */
 	start(&second, 99, 0);
 	ck_assert_int_eq(cancel_and_wait(&second), -ECANCELED);
 	ck_assert_uint_eq(second.call.sends, 0);

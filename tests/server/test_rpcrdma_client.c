@@ -265,7 +265,7 @@ static void raise_inline_size(void *arg)
 	l->options.inline_size = 8192;
 }
 
-/* RFC 8797 section 4: the responder's may change. */
+/* RFC 8797 section 4: the responder's settings can change. */
 TEST(a_new_connection_has_settings_of_its_own)
 {
 	struct gannet_rpcrdma_options co = { .inline_size = 16384 };
@@ -299,7 +299,7 @@ TEST(a_call_without_reply_is_sent_again_so_many_times)
 	ck_assert_uint_eq(o.call.sends, 3);
 	ck_assert_int_eq(atomic_load(&event_err[GANNET_RPCRDMA_LOST]),
 			 -ETIMEDOUT);
-	/* That call is over, the client is not; but a machine may be too slow
+	/* That call is over, the client is not; but a machine can be too slow
 	 * for such short times. */
 	err = one_ping(c);
 	for (int i = 0; i < 30 && err == -ENOTCONN; i++)
@@ -308,7 +308,7 @@ TEST(a_call_without_reply_is_sent_again_so_many_times)
 	close_all();
 }
 
-/* A reply may come before the Send that asked for it is done. */
+/* A reply can come before the Send that asked for it is done. */
 TEST_LOOP(a_send_that_is_done_late_lets_the_next_go, 0, 5)
 {
 	enum { N = 50 };
@@ -327,9 +327,9 @@ TEST_LOOP(a_send_that_is_done_late_lets_the_next_go, 0, 5)
 }
 
 /*
- * Some calls behind two credits, which take longer together than a reply may.
- * Returns how often a connection was given up for silence.  *@pause is how
- * long the longest pause between two rounds of replies was.
+ * Makes calls behind two credits, which take longer together than one reply
+ * may.  Returns how often a connection was given up for silence.  *@pause: the
+ * longest pause between two rounds of replies.
  */
 static unsigned long_line(uint64_t *pause)
 {

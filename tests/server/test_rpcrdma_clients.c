@@ -65,7 +65,7 @@ TEST(a_connection_tells_its_provider_credits_and_inline_sizes)
 	ck_assert_str_eq(client.conns[0].provider,
 			 rig.iwarp ? "iwarp" : "loop");
 	ck_assert_uint_eq(client.conns[0].credits, 128);
-	/* It says nothing of its own (RFC 8797 section 4). */
+	/* The peer sends no private data (RFC 8797 section 4). */
 	ck_assert_uint_eq(client.conns[0].recv_inline, RPCRDMA_INLINE_MIN);
 	ck_assert_uint_eq(client.conns[0].send_inline, RPCRDMA_INLINE_MIN);
 	peer_close(&peer);

@@ -87,8 +87,8 @@ static void take(struct user *u)
 	u->out--;
 }
 
-/* Has as many calls in progress as it may, but not more than @most, and takes
- * the next reply. */
+/* Keeps as many calls in progress as its credits allow, but not more than
+ * @most, and takes the next reply. */
 static void use(struct user *u, uint32_t most)
 {
 	while (u->out < MIN(u->credits, most))
@@ -114,7 +114,7 @@ static bool are_held(void *arg)
 	return rig_held(&rig) == *(unsigned *)arg;
 }
 
-/* All that may be in progress is, at once. */
+/* Uses all credits at once. */
 static void fill(struct user *u)
 {
 	unsigned n = u->credits - u->out;
@@ -267,8 +267,8 @@ TEST(a_peer_that_ignores_a_lower_grant_loses_its_connection_and_no_other)
 	close_rig();
 }
 
-/* A lowered grant that is used again before the peer is known to keep to it is
- * what it was. */
+/* A grant that was lowered returns to its old value if it is used again before
+ * the peer is known to keep to it. */
 TEST(a_grant_that_is_used_again_at_once_is_as_it_was)
 {
 	uint64_t settled = stat("rdma_grants_settled");
@@ -332,8 +332,8 @@ TEST(busy_clients_share_the_memory_that_one_had_before)
 	struct user u[2];
 	size_t one;
 
-	/* Each has 4 credits at first; there is memory for 80, beside that of
-	 * the fabric, and 60 are for grants. */
+	/* Each has 4 credits at first; the memory suffices for 80, besides the
+	 * fabric's, and 60 are for grants. */
 	open_rig(0, 64 << 20);
 	open_user(&u[0]);
 	one = budget.used;

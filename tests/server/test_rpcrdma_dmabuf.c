@@ -2,7 +2,7 @@
 /*
  * The client library with memory of another device, on fake RDMA devices.  A
  * memfd is the dma-buf.  At the addresses by which calls name it nothing can be
- * read or written, so that a CPU that touches it is a crash.
+ * read or written, so a CPU that touches it crashes.
  */
 #include <arpa/inet.h>
 #include <dirent.h>
@@ -526,7 +526,7 @@ TEST(a_cancelled_call_gives_its_part_back_at_once)
 	close_on_verbs();
 }
 
-/* Other calls may be using its handle. */
+/* Other calls might be using its handle. */
 TEST(a_cancelled_call_with_a_longer_registration_has_its_reply)
 {
 	struct one x;

@@ -123,7 +123,8 @@ static int reach(struct peer *p, enum fabric_opcode opcode,
 	return a.status;
 }
 
-/* A Send With Invalidate, of no bytes.  It may be done before it is refused. */
+/* A Send With Invalidate, of no bytes.  It can complete before it is
+ * refused. */
 static void invalidate(struct peer *p, uint32_t handle)
 {
 	struct access a = { .op.done = access_done };
@@ -215,7 +216,7 @@ TEST(an_exposed_reply_can_not_be_written)
 {
 	open_all(&on);
 	ask_exposed(5, OP_LONG);
-	/* A Write may be done before it is refused. */
+	/* A Write can complete before it is refused. */
 	reach(&peer, FABRIC_WRITE,
 	      rpcrdma_chunk_segment(&peer.hdr.read[0], 0), mem);
 	peer_wait_down(&peer);
@@ -386,7 +387,7 @@ TEST(a_reply_that_nobody_fetches_is_taken_back)
 		ask_exposed(i, OP_LONG);
 	wait_until(all_late, NULL);
 	wait_until(no_buffer_is_out, NULL);
-	/* As many may still be owed as there are Receives for. */
+	/* The peer can owe one RDMA_DONE for each Receive. */
 	ask(CREDITS, OP_LONG);
 	ck_assert_uint_eq(peer.hdr.proc, RPCRDMA_ERROR);
 	for (uint32_t i = 0; i < CREDITS; i++)
@@ -434,7 +435,7 @@ TEST(a_stopped_listener_takes_back_what_nobody_reads)
 	ask_exposed(5, OP_LONG);
 	rig.listener->ops->stop(rig.listener);
 	peer_wait_down(&peer);
-	/* Counted when the connection may be down already. */
+	/* Counted, perhaps after the connection's end. */
 	wait_until(one_late, NULL);
 	ck_assert(no_buffer_is_out(NULL));
 	close_all();
@@ -545,7 +546,7 @@ TEST(nothing_is_exposed_unless_it_was_asked_for)
 	open_all(NULL);
 	ask(5, OP_LONG);
 	ck_assert_uint_eq(peer.hdr.proc, RPCRDMA_ERROR);
-	/* iWARP may begin with an empty Read. */
+	/* iWARP can begin with an empty Read. */
 	ck_assert_uint_le(peer.fc->info.read_depth, rig.iwarp);
 	ck_assert_uint_eq(since(0), 0);
 	close_all();

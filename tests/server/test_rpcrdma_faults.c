@@ -149,7 +149,7 @@ static void vary(struct rig_options *o, struct rpcrdma_requester_options *ro,
 		.no_private = seed % 8 == 5,
 		.read_depth = 1 + seed % 9,
 	};
-	/* With 1024 bytes there is only room for long segments. */
+	/* With 1024 bytes only long segments fit. */
 	if (ro->no_private || (ro->segment_size && ro->segment_size < 2000))
 		ro->segment_size = 2000;
 }
@@ -343,7 +343,7 @@ TEST_LOOP(a_call_that_cost_its_connection_is_refused, BAD_READ, BAD_REPLY + 1)
 	rig_close(&rig);
 }
 
-/* An xid is the choice of whoever calls, and a host may have many clients. */
+/* Each caller chooses its xids, and a host can have many clients. */
 TEST_LOOP(another_call_of_that_host_with_its_xid_is_carried_out, BAD_READ,
 	  BAD_REPLY + 1)
 {

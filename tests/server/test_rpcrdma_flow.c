@@ -189,7 +189,7 @@ TEST(a_requester_has_one_credit_before_the_first_reply)
 	wait_held(1);
 	ck_assert_uint_eq(rig.taken, 1);
 	rig_release(&rig);
-	wait_held(8);				/* then what was granted */
+	wait_held(8);				/* then the granted number */
 	ck_assert_uint_eq(rig.taken, 9);
 	rig_release(&rig);
 	wait_held(8);
@@ -235,7 +235,7 @@ TEST(a_peer_that_lets_us_read_nothing_is_refused)
 	close_one(&peer);
 }
 
-/* One of three is refused, and may come when another has gone. */
+/* One of three is refused, and can come when another has gone. */
 static void two_at_most(const struct rig_options *o, const char *counter)
 {
 	uint64_t before = stat(counter);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The memory that a call of the client library lends, before a responder that
- * uses its handles later than it may: on the loop fabric, on one whose device
- * pins memory, and on iWARP.
+ * The memory that a call of the client library lends, against a responder that
+ * uses its handles too late: on the loop fabric, on one whose device pins
+ * memory, and on iWARP.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -158,7 +158,7 @@ static void open_all(unsigned kind, unsigned strategy)
 	const struct loop_fabric_options lo = {
 		.active.pins = kind == ON_PINNED, .active.windows = true,
 		.no_invalidate = true };
-	/* The spy may post before any call comes. */
+	/* The spy can post before any call comes. */
 	const struct iwarp_options io = { .rtr = IWARP_RTR_WRITE };
 	struct sockaddr_in addr = { .sin_family = AF_INET };
 

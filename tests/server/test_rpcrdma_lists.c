@@ -54,7 +54,7 @@ static void take_echo(uint32_t xid)
 	memset(mem, 0xee, sizeof(mem));
 }
 
-/* The segments of a long call, among those of its data in every @nth place. */
+/* Sends the segments of a long call in every @nth place among its data's. */
 static void echo_in_turns(uint32_t xid, uint32_t nth)
 {
 	const uint32_t words[] = { htobe32(xid), htobe32(OP_ECHO), 0,
@@ -133,8 +133,8 @@ static void put_huge_segments(unsigned n)
 		peer_put_segment(&peer, sink, 0, UINT32_MAX);
 }
 
-/* RFC 8166 section 3.4.4 has no limit on a chunk; only what is used of it need
- * be memory that the responder can reach. */
+/* RFC 8166 section 3.4.4 has no limit on a chunk; only the used part of it has
+ * to be memory that the responder can reach. */
 TEST(chunks_may_have_more_room_than_two_to_the_32)
 {
 	open_all();
@@ -169,7 +169,7 @@ TEST(chunks_may_have_more_room_than_two_to_the_32)
 	close_all();
 }
 
-/* Section 3.4.4 again: a responder may bound what it reads. */
+/* Section 3.4.4 again: a responder can bound its reads. */
 TEST(read_chunks_past_two_to_the_32_get_err_chunk)
 {
 	open_all();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Memory: when there is none, and how much a connection takes. */
+/* Memory: its lack, and the amount that a connection takes. */
 #include <errno.h>
 
 #include "lib/stats.h"
@@ -21,7 +21,7 @@ static bool none_left(void *arg)
 
 static struct buf *hog[64];
 
-/* Takes all large buffers there are. */
+/* Takes all large buffers. */
 static unsigned take_all(void)
 {
 	unsigned n = 0;
@@ -89,7 +89,8 @@ TEST(without_memory_calls_wait_and_credits_shrink)
 	rig_close(&rig);
 }
 
-/* Of so many credits, what is granted while a call waits for memory. */
+/* Of so many credits, checks the number granted while a call waits for
+ * memory. */
 static void check_short_grant(unsigned credits, unsigned granted)
 {
 	struct rig_options o = { .pool_bytes = 48u << 20,
@@ -220,7 +221,7 @@ TEST(a_connection_costs_less_than_two_mebibytes)
 	struct peer peer[2];
 
 	rig_on_loop();
-	/* As much of its own in each call as the RPC layer has. */
+	/* 3072: the RPC layer's part of each call. */
 	ck_assert_uint_lt(rpcrdma_conn_bytes(&o, 3072), 2u << 20);
 	rig_open(&rig, NULL);
 	peer_open(&peer[0], &rig, NULL);
@@ -230,7 +231,7 @@ TEST(a_connection_costs_less_than_two_mebibytes)
 	peer_open(&peer[1], &rig, NULL);
 	peer_wait_up(&peer[1]);
 	loop_fabric_count(&rig.fabric, &two);
-	/* One registration of its own; the pool's are the device's. */
+	/* Its only registration; the pool's belong to the device. */
 	ck_assert_uint_eq(two.mrs, one.mrs + 2);	/* and the peer's */
 	ck_assert_uint_lt(two.passive_bytes - one.passive_bytes,
 			  rpcrdma_conn_bytes(&o, 0));

@@ -79,7 +79,7 @@ TEST(data_that_ends_a_call_goes_inline_aligned)
 		for (size_t i = 0; i < ARRAY_SIZE(lens); i++) {
 			init_echo(&x, (uint32_t)i, lens[i], lens[i]);
 			ck_assert(echo(&x, lens[i]));
-			/* The source may have the roundup or not. */
+			/* The source can have the roundup or not. */
 			init_echo(&x, 99, lens[i], ALIGN_UP(lens[i], 4u));
 			ck_assert(echo(&x, lens[i]));
 		}

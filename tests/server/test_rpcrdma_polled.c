@@ -141,7 +141,7 @@ TEST(lost_connections_are_made_again_while_it_is_dispatched)
 
 	rig_on_loop();
 	open_polled(0);
-	/* Other functions may be called between the rounds. */
+	/* Other functions can be called between the rounds. */
 	ck_assert_int_eq(gannet_rpcrdma_register(c, memory, 1000,
 				GANNET_RPCRDMA_SINK, &region), 0);
 	start(&o, OP_HOLD, 0);
@@ -266,7 +266,7 @@ TEST(close_ends_the_calls_of_a_polled_client)
 	open_polled(0);
 	for (int i = 0; i < 3; i++)
 		start(&o[i], OP_HOLD, 0);
-	/* There is one credit. */
+	/* The client has one credit. */
 	await_held();
 	gannet_rpcrdma_close(c);
 	for (int i = 0; i < 3; i++)

@@ -119,7 +119,7 @@ TEST(memory_that_can_not_be_lent_is_refused)
 		iov[i] = (struct iovec){ memory + i, 1 };
 	mem.niov = GANNET_RPCRDMA_SEGMENTS + 1;
 	ck_assert_int_eq(start_error(mem), -EMSGSIZE);
-	/* So many fit no message beside the call's. */
+	/* So many don't fit in a message with the call's. */
 	mem.niov = GANNET_RPCRDMA_SEGMENTS;
 	ck_assert_uint_eq(read_to(mem, GANNET_RPCRDMA_SEGMENTS),
 			  GANNET_RPCRDMA_SEGMENTS);
@@ -286,7 +286,7 @@ TEST(the_cache_keeps_what_was_used_last)
 	/* A source is no sink. */
 	sum_of(one_memory(memory, 4), 4);
 	ck_assert_uint_eq(one_info(c).registered, 2);
-	/* There is room for two: the first goes. */
+	/* Two fit: the first goes. */
 	read_to(one_memory(memory + ROOM, ROOM - 4), 100);
 	ck_assert_uint_eq(one_info(c).registered, 3);
 	sum_of(one_memory(memory, 4), 4);
@@ -321,7 +321,7 @@ TEST_LOOP(a_window_needs_no_registration_of_its_own, 0, 2)
 	mem.region = region;
 	ck_assert_uint_eq(read_to(mem, 100), 100);
 	ck_assert_uint_eq(one_info(c).registered, _i ? 2 : 6);
-	/* There are four windows for a call. */
+	/* A call has four windows. */
 	for (int i = 0; i < 6; i++)
 		iov[i] = (struct iovec){ memory + ROOM + 10 * i, 10 };
 	mem.niov = 6;
@@ -378,7 +378,7 @@ TEST(forgotten_memory_of_a_call_that_waits_is_not_cached)
 	rig_on_loop();
 	open_with(true, &co);
 	rig_count(&rig, &before);
-	/* Until it is answered there is one credit. */
+	/* Until it is answered the client has one credit. */
 	one_init(&first, c, OP_HOLD, 0);
 	one_start(&first, c);
 	wait_until(held, NULL);

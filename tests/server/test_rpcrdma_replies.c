@@ -41,7 +41,7 @@ static unsigned make_none(uint32_t xid)
 		raw_put_reply(n, xid, 99);
 		raw_end_at(n++, len);
 	}
-	/* Another version, another procedure, and those that were given up. */
+	/* Another version, another procedure, and obsolete procedures. */
 	raw_begin(n, xid, 2, 99, RPCRDMA_MSG);
 	raw_words(0, 3);
 	raw_words(xid, 2);
@@ -63,7 +63,7 @@ static unsigned make_none(uint32_t xid)
 	raw_begin(n, xid, RPCRDMA_VERSION, 99, RPCRDMA_ERROR);
 	raw_words(RPCRDMA_ERR_VERS, 2);
 	raw_end(n++);
-	/* A list mark that is no boolean, and an xid of nobody's. */
+	/* A list mark that is no boolean, and the xid of no call. */
 	raw_begin(n, xid, RPCRDMA_VERSION, 99, RPCRDMA_MSG);
 	raw_words(2, 3);
 	raw_words(xid, 2);
@@ -198,7 +198,8 @@ static void make_well(void *arg)
 	stuck_conn->ops = stuck_conn->dev->ops = real;
 	ck_assert_uint_eq(nstuck, 1);
 	ck_assert_uint_eq(ncloses, 1);
-	/* The Receive of the first answer has what done() will see. */
+	/* The Receive of the first answer has the bytes that done() will
+	 * see. */
 	ck_assert_uint_eq(nposted, 1);
 	fabric_close(stuck_conn);
 }
@@ -223,7 +224,7 @@ TEST(a_registration_that_can_not_be_ended_ends_the_connection_first)
 	raw_call(&other, 8);
 	raw_await(3);
 	loop_call(raw_loop, make_stuck, NULL);
-	/* A second answer is none. */
+	/* A second answer is ignored. */
 	raw_put_reply(0, 7, RAW_CALLS);
 	raw_put_reply(1, 7, RAW_CALLS);
 	raw_send(2);
@@ -244,7 +245,7 @@ TEST(a_registration_that_can_not_be_ended_ends_the_connection_first)
 	raw_close();
 }
 
-/* Starts a call whose data may go padded; returns how the n-th call came. */
+/* Starts a call whose data can go padded; returns how the n-th call came. */
 static uint32_t begin_padded(struct exchange *x, uint32_t xid, unsigned n)
 {
 	static uint8_t data[100];

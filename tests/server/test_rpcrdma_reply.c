@@ -443,7 +443,7 @@ static void hold_wide_call(struct peer *peer, const struct fabric_mr *mr)
 	wait_until(is_held, NULL);
 }
 
-/* A peer may lower its limit (RFC 5666 section 6) while calls run. */
+/* A peer can lower its limit (RFC 5666 section 6) while calls run. */
 TEST(no_reply_is_longer_than_a_limit_that_was_lowered)
 {
 	const struct rpcrdma_private p = { .recv_size = 4096,
@@ -504,7 +504,7 @@ static void begin_asking(struct peer *p, uint32_t proc, uint32_t credits)
 }
 
 /*
- * On a fabric whose Sends may not arrive.  Messages that are no calls prove
+ * On a fabric whose Sends can be lost.  Messages that are no calls prove
  * nothing, nor does a call that asks for more credits than went out, or for
  * none.
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* rquota, versions 1 and 2, called by libtirpc: which user or group of which
- * file system a backend is asked about, and who may ask. */
+/* rquota, versions 1 and 2, called by libtirpc: the user or group and the file
+ * system that a backend is asked about, and the callers who may ask. */
 #include <errno.h>
 #include <netinet/in.h>
 

@@ -3,7 +3,7 @@
  * sec= of exports, asked of the whole server: which calls are served with
  * which flavor, and as whom they run.
  *
- * The flavors of Kerberos are those of claim_flavor.h.
+ * claim_flavor.h has the flavors of Kerberos.
  */
 #include <stdio.h>
 
@@ -185,7 +185,7 @@ TEST(each_flavor_has_its_rights_and_its_squash)
 	ck_assert_uint_eq(owner_by(&by_krb5, E_BOTH, "machine"), 0);
 	change_mode(&tops[E_BOTH], 0777, &by_krb5);
 	ck_assert_uint_eq(owner_by(&owner, E_BOTH, "user"), OWNER);
-	/* A name that is none of our users. */
+	/* A name of an unknown user. */
 	ck_assert_uint_eq(owner_by(&unknown, E_BOTH, "foreign"), 65534);
 	ck_assert_uint_eq(make(NFSPROC3_CREATE, &tops[E_BOTH], "x", &by_sys),
 			  NFS3ERR_ROFS);
@@ -308,7 +308,7 @@ TEST(locks_are_taken_with_sys_beside_kerberos_by_who_may_read)
 	ck_assert_uint_ne(test_lock(&fh, false, &other), NLM4_GRANTED);
 }
 
-/* A user who may write with Kerberos locks with AUTH_SYS to do so. */
+/* A user who may write with Kerberos sends the locks for that with AUTH_SYS. */
 TEST(an_exclusive_lock_takes_a_flavor_of_the_rule_that_may_write)
 {
 	struct nfs3_fh fh = made(NFSPROC3_CREATE, &tops[E_BOTH], "file");

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * sec= where one export meets another, or a file system below it: a flavor that
- * a rule refuses comes to no file by a way around.
+ * a rule refuses reaches no file by a way around.
  *
- * Needs a mount namespace.  The flavors of Kerberos are those of
- * claim_flavor.h.
+ * Needs a mount namespace.  claim_flavor.h has the flavors of Kerberos.
  */
 #include <stdio.h>
 #include <string.h>
@@ -132,7 +131,8 @@ TEST(a_file_system_below_has_the_flavors_of_its_export)
 	ck_assert_uint_eq(ask(NFSPROC3_FSINFO, &child, &by_none), NFS3_OK);
 }
 
-/* As in the kernel's server: neither what is mounted nor what it covers. */
+/* As in the kernel's server: neither the mounted file system nor the directory
+ * that it covers. */
 TEST(a_name_does_not_lead_into_an_export_that_takes_another_flavor)
 {
 	struct nfs3_fh child;
@@ -163,7 +163,8 @@ TEST(a_name_leads_from_kerberos_into_an_export_of_sys_only_with_sys)
 	ck_assert_uint_eq(ask(NFSPROC3_FSSTAT, &child, &by_krb5), DENIED);
 }
 
-/* Where names don't lead into it at all they show what it covers, to all. */
+/* Names that don't lead into it at all show every client the covered
+ * directory. */
 TEST(a_name_shows_what_an_export_that_is_not_entered_covers)
 {
 	struct nfs3_fh covered;
@@ -212,7 +213,7 @@ TEST(a_reload_takes_the_flavor_from_what_is_below_as_well)
 	ck_assert_uint_eq(ask(NFSPROC3_FSSTAT, &child, &by_sys), NFS3_OK);
 }
 
-/* An entry that comes later takes with it what is below. */
+/* An entry that comes later takes over the file systems below. */
 TEST(a_new_entry_takes_over_file_systems_below_the_one_that_it_is_for)
 {
 	struct nfs3_fh child, deep, by_entry;
@@ -238,7 +239,7 @@ TEST(a_new_entry_takes_over_file_systems_below_the_one_that_it_is_for)
 	ck_assert_uint_eq(ask(NFSPROC3_FSSTAT, &deep, &by_sys), NFS3_OK);
 }
 
-/* An entry of its own, also for a directory of the same file system. */
+/* A separate entry, even for a directory of the same file system. */
 TEST(the_handle_of_a_directory_is_of_the_export_that_it_was_found_in)
 {
 	struct nfs3_fh by_parent, by_entry;

@@ -61,7 +61,7 @@ TEST_LOOP(standard_descriptors_that_are_closed_are_of_no_file, 1, 8)
 	EVENTUALLY(access(path, F_OK) < 0);
 }
 
-/* A thread that is traced may stand still while the others run. */
+/* A traced thread can stand still while the others run. */
 static pid_t stop_thread(const char *name)
 {
 	pid_t tid = daemon_thread(&d, name, 0);

@@ -415,7 +415,8 @@ TEST(bytes_together_with_auth_tls_end_the_connection)
 		uint8_t wire[400] = { 0x80, 0, 0, 40, 0, 0, 0, 1 };
 		size_t len = 44 + 200;
 
-		/* NULL of NFS, with AUTH_TLS, and what may be a ClientHello. */
+		/* NULL of NFS, with AUTH_TLS, and the first byte of a
+		 * ClientHello. */
 		memcpy(wire + 12, "\0\0\0\2\0\1\206\243\0\0\0\3\0\0\0\0"
 		       "\0\0\0\7", 20);
 		wire[44] = 22;
@@ -426,7 +427,7 @@ TEST(bytes_together_with_auth_tls_end_the_connection)
 		ck_assert(tls_client_is_left(&c));
 		tls_client_close(&c);
 	}
-	/* Byte by byte they may come in time, and are a bad handshake. */
+	/* Byte by byte they can come in time, and are a bad handshake. */
 	EVENTUALLY(stats_sum_by_name("tls_plain") +
 		   stats_sum_by_name("tls_failed") == 2);
 	ck_assert_uint_ge(stats_sum_by_name("tls_plain"), 1);

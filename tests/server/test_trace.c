@@ -20,8 +20,8 @@ TEST_CASE(.teardown = stop, .timeout = 120);
 
 struct tracer {
 	FILE	 *in;
-	json_t	 *calls;	/* those that were told */
-	json_t	 *end;		/* the last line; NULL: there was none */
+	json_t	 *calls;	/* reported calls */
+	json_t	 *end;		/* the last line; NULL: none */
 	json_int_t told;	/* as dropped, between the calls */
 	char	  answer[512];
 };
@@ -134,7 +134,7 @@ static const json_t *finds(const struct tracer *t, const char *proc,
 	return o;
 }
 
-/* The READ of the data.  That of the end of the file may be done before. */
+/* The READ of the data.  The one at the end of the file can be done before. */
 static const json_t *finds_read(const struct tracer *t)
 {
 	const json_t *o, *found = finds(t, "READ", "NFS3_OK");

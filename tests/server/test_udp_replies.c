@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What comes back over UDP.  A datagram's source may be forged, so a server
- * whose replies are longer than its calls is a weapon against third parties.
+ * Replies over UDP.  A datagram's source can be forged, so a server whose
+ * replies are longer than its calls is a weapon against third parties.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -97,7 +97,7 @@ static struct exchange call_with(const char *from, bool datagram,
 
 	fake_xprt_init(conn, rpc_server_sink(srv.server), srv.pool, from, 801);
 	conn->x.datagram = datagram;
-	/* The longest that there is. */
+	/* The longest address. */
 	conn->x.local = conn->x.peer;
 	if (conn->x.peer.ss_family == AF_INET6)
 		memset(&((struct sockaddr_in6 *)&conn->x.local)->sin6_addr,
@@ -151,7 +151,7 @@ TEST(no_reply_to_a_stranger_over_udp_is_longer_than_its_call)
 	ck_assert_uint_gt(tried, 100);
 }
 
-/* The port mapper answers whoever asks with what it knows. */
+/* The port mapper answers anyone. */
 TEST(an_address_over_udp_is_a_little_longer_than_its_question_at_most)
 {
 	static const uint32_t procs[] = { RPCB_GETADDR, RPCB_GETVERSADDR };

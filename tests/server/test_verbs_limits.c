@@ -141,7 +141,7 @@ static void open_all(const struct device *d)
 	for (int i = 0; i < PEERS; i++)
 		rig_connect(&rig, &ro, &peer[i]);
 	/* The device's; each requester's; and those of the responder's peers
-	 * that may reach its memory. */
+	 * that can reach its memory. */
 	EVENTUALLY(domains() == 1 + PEERS * (apart ? 2 : 1));
 }
 

@@ -91,7 +91,7 @@ static long long number(const json_t *o, const char *key)
 	return json_integer_value(json_object_get(o, key));
 }
 
-/* The member @key of the row @name, by @by; 0: there is no such row. */
+/* The member @key of the row @name, by @by; 0: no such row. */
 static long long latency(const char *by, const char *name, const char *key)
 {
 	char arguments[64];
@@ -286,7 +286,7 @@ TEST(an_rdma_client_goes_on_after_its_connection_was_ended)
 	json_t *r;
 	FILE *f;
 
-	ck_assert(daemon_answers(&d));	/* so that it is known */
+	ck_assert(daemon_answers(&d));	/* makes the client known */
 	set_url(true, "/a/piped");
 	snprintf(line, sizeof(line), "./gannet-nfs put -q - %s", url);
 	f = popen(line, "w");

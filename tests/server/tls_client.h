@@ -11,9 +11,9 @@
 #include "transport/tls/tls.h"
 
 /*
- * In files below a directory of its own: a CA with the server's certificate,
- * and those of two clients, the second of which is on the list of revoked ones;
- * and a stranger's, of another CA.
+ * In files below a private directory: a CA with the server's certificate, and
+ * two clients' certificates, the second of which is revoked; and a stranger's,
+ * of another CA.
  */
 struct tls_pki {
 	char dir[32];

@@ -8,7 +8,7 @@
 
 enum way { WAY_TCP, WAY_IWARP, WAYS };
 
-/* The server, and what it exports. */
+/* The server and its export. */
 extern struct daemon_run d;
 extern char export[128];
 /* The beginning of the export's URLs. */

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * types_disk - file systems of each type that this kernel has and there is a
- * program to make, one at a time on a loop device, and a gannetd that exports
- * it.
+ * types_disk - file systems of each type that this kernel has and a program
+ * here can make, one at a time on a loop device, and a gannetd that exports it.
  *
  * GANNET_TYPES in the environment is a list of types, with a space around each,
- * that must be there: the others are left out.  Without it, the ones that can't
- * be had are.
- * GANNET_TYPES_NFS is a directory where NFS is mounted.
+ * that must be there: the others are left out.  Without it, types that this
+ * machine lacks are.  GANNET_TYPES_NFS is a directory where NFS is mounted.
  */
 #pragma once
 
@@ -39,11 +37,11 @@ bool types_mount(const struct type *t);
 void types_unmount(void);
 extern char types_top[];
 
-/* gannetd; the clients "root" and "user" (nfs_client.h), and "other", a user of
- * whom there is nothing; "top" is the export's root. */
+/* gannetd; the clients "root" and "user" (nfs_client.h), and "other", a user
+ * without any files; "top" is the export's root. */
 void types_serve(void);
 void types_end(void);
-/* The same again, when the kernel has forgotten what it can. */
+/* The same again, after the kernel has dropped its caches. */
 void types_restart(void);
 extern struct nfs_client other;
 extern struct daemon_run types_daemon;

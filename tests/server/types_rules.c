@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* types_rules - what a client may, and is told, beside a local process. */
+/* types_rules - the rights and answers of a client, against a local
+ * process's. */
 #include "tests/server/types_rules.h"
 
 #include <dirent.h>
@@ -85,9 +86,9 @@ static void compare_attributes(const char *name)
 }
 
 /*
- * The owner may always read and write (RFC 1813 section 4.4), and who may
- * execute may read.  Where the file system decides, only a descriptor from the
- * file's creation does that.
+ * The owner may always read and write (RFC 1813 section 4.4), and a user with
+ * execute permission may read.  Where the file system decides, this takes a
+ * descriptor from the file's creation.
  */
 static bool may_more(const struct step *s)
 {

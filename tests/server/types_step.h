@@ -17,7 +17,7 @@ struct step {
 	unsigned n;		/* a mode, an id, a size */
 };
 
-/* Both return the status, or what it would be. */
+/* Both return the status; step_local() the one that a server would give. */
 int step_local(const struct step *s, const char *dir);
 int step_client(const struct step *s, nfs_fh3 dir);
 /* As text, for a failed test. */

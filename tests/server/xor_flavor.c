@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* xor_flavor - a flavor that does all that one may do. */
+/* xor_flavor - a flavor with every feature that one can have. */
 #include "tests/server/xor_flavor.h"
 
 #include <stdatomic.h>

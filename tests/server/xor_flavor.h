@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * xor_flavor - a flavor of authentication that does all that one may do, as
- * RPCSEC_GSS would: it makes a context by a call of its own, signs the headers
- * of calls and the verifiers of replies, wraps arguments and results, and drops
+ * xor_flavor - a flavor of authentication with every feature that one can have,
+ * like RPCSEC_GSS: it makes a context by a separate call, signs the headers of
+ * calls and the verifiers of replies, wraps arguments and results, and drops
  * calls that come twice.  It keeps no secret.
  *
  * Credential: kind, session, seq.  Verifiers: one word.  Arguments and results:

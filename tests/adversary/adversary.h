@@ -96,11 +96,11 @@ struct attack {
 	char		   why[80];	/* the failure, or "" */
 };
 
-/* script.c: sends what @script says.  False: it has an error, which is
+/* script.c: sends the messages of @script.  False: it has an error, which is
  * printed. */
 bool script_run(struct attack *a, const char *script);
 /* Returns an xid that did not come before: a server remembers the calls that it
- * answered, and those whose chunks failed. */
+ * answered, and calls whose chunks failed. */
 uint32_t script_xid(void);
 
 /* attack.c: sends a good call and waits for its reply and all answers. */

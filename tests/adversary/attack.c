@@ -2,9 +2,9 @@
 /*
  * attack - runs a row: connects, has the script sent, takes the answers.
  *
- * A call that is good is sent behind the script.  A responder looks at the
- * messages of a connection in order, so with its reply there is no answer to
- * come for a message that was dropped.
+ * A call that is good is sent behind the script.  A responder handles the
+ * messages of a connection in order, so after its reply no answer can come for
+ * a message that was dropped.
  */
 #include "tests/adversary/adversary.h"
 

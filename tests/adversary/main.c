@@ -3,7 +3,7 @@
  * adversary [URL] [NAME]: attacks an NFS server over RPC-over-RDMA and prints
  * a table of the answers.
  *
- * URL is as gannet-nfs takes it, of a directory where root may make a file.
+ * URL is as gannet-nfs takes it, of a directory where root can make a file.
  * Without it the server is in this process, on the loop fabric and over iWARP.
  * With NAME, only rows whose names contain it are run.
  *

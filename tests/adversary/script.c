@@ -136,7 +136,7 @@ static void put_reply(struct xdr_out *x, uint32_t xid)
 		xdr_put_u32(x, 0);
 }
 
-/* Writes the body that @w names; false: it names none. */
+/* Writes the body that @w names; false: it names no body. */
 static bool put_body(const struct attack *a, struct message *m, const char *w,
 		     struct xdr_out *x, uint32_t xid)
 {
@@ -172,7 +172,7 @@ static bool put_body(const struct attack *a, struct message *m, const char *w,
 		put_rpc(x, xid, 99, 0);
 	} else if (!strcmp(w, "badargs")) {
 		put_nfs(x, xid, GETATTR);
-		xdr_put_u32(x, 65);	/* a handle longer than there are */
+		xdr_put_u32(x, 65);	/* longer than any handle */
 		xdr_put_u64(x, 0);
 	} else if (!strcmp(w, "reply")) {
 		put_reply(x, xid);
@@ -287,8 +287,8 @@ static bool put_procedure(struct attack *a, const struct message *m,
 	return true;
 }
 
-/* segs:, entries: and chunks:, with the words behind them.  Returns the words
- * taken; 0: it is none of them, or one is wrong. */
+/* segs:, entries: and chunks:, with the words behind them.  Returns the number
+ * of words taken; 0: not one of them, or an error in it. */
 static unsigned put_many(struct attack *a, const struct message *m,
 			 unsigned i)
 {

@@ -19,7 +19,7 @@
 
 #define REPLY_HEAD	112u
 
-static struct buf *body;	/* what every reply shares */
+static struct buf *body;	/* the common part of all replies */
 static uint32_t body_len;
 
 /* One connection's client, which sends a new call for each reply. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * bench_vfs - what the posix backend costs above its system calls.
+ * bench_vfs - the cost of the posix backend above its system calls.
  *
  *	bench_vfs [DIR [COUNT [THREADS]]]
  *
@@ -305,7 +305,7 @@ int main(int argc, char **argv)
 		if (threads)
 			printf("%10.0f", measure_threads(i, threads));
 		printf("\n");
-		if (i < 6)		/* what a write changed settles again */
+		if (i < 6)		/* let writes settle */
 			usleep(60000);
 	}
 	unlinkat(b.dir_fd, "bench-file", 0);

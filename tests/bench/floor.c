@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The floor: what a call costs a program that does nothing but the system
- * calls which no server can do without.  It receives calls of the right length,
- * does a call's work on a file with one fstat for its attributes, and sends
- * replies of the right length.  The processor time counted is that of the
- * thread that serves.
+ * The floor: the cost of a call in a program that only makes the system calls
+ * which no server can do without.  It receives calls of the right length, does
+ * a call's work on a file with one fstat for its attributes, and sends replies
+ * of the right length.  It counts the processor time of the thread that serves.
  */
 #include "tests/bench/raw.h"
 

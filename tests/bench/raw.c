@@ -247,8 +247,8 @@ static void *answer_frames(void *arg)
 	return NULL;
 }
 
-/* The most that iWARP in software can do: frames, and one copy of what a
- * Write places.  @block has the frames, what follows them is where to. */
+/* The most that iWARP in software can do: frames, and one copy of the data that
+ * a Write places.  @block has the frames, each followed by its destination. */
 static void frames(void)
 {
 	static uint8_t calls_out[FRAME_DEPTH * FRAME_CALL];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* raw - what the parts of gannet-raw share. */
+/* raw - declarations that the parts of gannet-raw share. */
 #pragma once
 
 #include <stddef.h>
@@ -26,6 +26,6 @@ int    send_all_iov(int fd, struct iovec *v, unsigned n);
 
 /* floor.c: the floor of each work, on @fd, a file of AREA bytes in @dir. */
 void   floors(int dir, int fd);
-/* Makes the free memory of this machine, or some of it, single pages: a file
- * @in that directory holds what lies between them. */
+/* Breaks the free memory of this machine, or some of it, into single pages: a
+ * file @in that directory holds the pages between. */
 void   scatter(const char *in);

@@ -40,8 +40,8 @@ static void use_other(struct wire *w, const struct model_fh *top, unsigned i)
 	ck_assert_int_eq(wire_getattr(w, &made.fh).status, NFS3_OK);
 }
 
-/* All that is owed is there by the server that was not asked before: it has
- * nothing of it in memory. */
+/* The other server, which has none of it in memory, also shows all that is
+ * owed. */
 static void check_by_both(void)
 {
 	crash_pause(pair_crash);

@@ -147,8 +147,8 @@ TEST(a_server_that_was_shut_out_with_locks_begins_a_grace_period)
 	EVENTUALLY((DO(vt.ops->commit, &vt.who, f),
 		    record_is(c, "grace 60")));
 	EVENTUALLY(!atomic_load(&c->lost));
-	/* Nothing tells locks of the lost session from newer locks of
-	 * others. */
+	/* Nothing tells locks of the lost session from other clients' newer
+	 * ones. */
 	atomic_store(&c->grace_until, 1);
 	cfs_grace_tick(c->fs);
 	ck_assert(record_is(c, "grace 60"));
@@ -423,7 +423,7 @@ TEST(a_lock_that_came_too_late_is_known_for_it)
 	cfs_grace_set_end(c);
 }
 
-/* The metadata server waits until somebody takes the session over. */
+/* The metadata server waits until a client takes the session over. */
 TEST(locks_outlast_a_metadata_server_if_their_session_does)
 {
 	struct cfs_fs *fs = cfs_fs(vt.fs);

@@ -96,11 +96,11 @@ struct writer {
 	uint64_t random, until;
 	struct nfs_context *nfs[2];	/* one for each server */
 	struct nfsfh *own[2], *shared[2];
-	size_t	 size;			/* of its own file */
+	size_t	 size;			/* of the writer's file */
 	uint8_t	 bytes[FILE_MAX];
 	uint8_t	 record[RECORDS][RECORD];
 	unsigned long calls;
-	const char *wrong;		/* what does not hold */
+	const char *wrong;		/* the broken rule */
 };
 
 static unsigned pick(struct writer *w, unsigned n)

@@ -38,7 +38,7 @@ struct worker {
 };
 
 static struct worker worker[WORKERS];
-static const char *_Atomic any_wrong;	/* what does not hold */
+static const char *_Atomic any_wrong;	/* the broken rule */
 
 static unsigned choose(struct worker *w, unsigned n)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Two gannetds of one CephFS, in the cluster that CEPH_CONF names
- * (tests/ceph/run): what a client of one has is good at the other.
+ * (tests/ceph/run): handles, locks and data of one are good at the other.
  */
 #include <netinet/in.h>
 #include <pthread.h>

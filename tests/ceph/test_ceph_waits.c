@@ -195,7 +195,7 @@ TEST(a_name_is_looked_up_while_its_file_is_cut)
 	vt_write(f, 0, "text");
 	ck_assert_int_eq(cfs_turn_take(cfs_node(f)), 0);
 	start_other(&o, create);
-	/* Ours, the table's, and that of the other thread. */
+	/* Ours, the table's, and the other thread's. */
 	EVENTUALLY(atomic_load(&f->refs) == 3);
 	ck_assert_int_eq(vt_lookup(vt.root, "f"), 0);
 	ck_assert_uint_eq(vt_attr(f).size, 4);
@@ -214,7 +214,7 @@ TEST(a_file_that_is_removed_before_it_is_cut_is_made_anew)
 
 	ck_assert_int_eq(cfs_turn_take(cfs_node(f)), 0);
 	start_other(&o, create);
-	/* Ours, the table's, and that of the other thread. */
+	/* Ours, the table's, and the other thread's. */
 	EVENTUALLY(atomic_load(&f->refs) == 3);
 	ck_assert_int_eq(take_away(), 0);
 	cfs_turn_give(cfs_node(f));

@@ -2,7 +2,7 @@
 /*
  * two - changes files by one server and looks at them by another, with libnfs.
  * Its arguments are the ports of two servers of one file system.  It prints
- * what does not hold, and ends with 1 then.
+ * each difference, and then ends with 1.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -41,7 +41,7 @@ struct crash {
 
 /* Names where things go, and makes export/ there.  @dir NULL: d.dir. */
 void crash_prepare(struct crash *c, const char *dir);
-/* Connects to who listens on @port. */
+/* Connects to the server that listens on @port. */
 void crash_connect(struct crash *c, uint16_t port);
 /* Makes the directories below c->root, if they are not there. */
 void crash_make_dirs(struct crash *c);

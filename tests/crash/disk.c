@@ -71,7 +71,7 @@ static void reply(uint64_t unique, int err, const void *data, size_t len)
 	struct iovec iov[2] = { { &h, sizeof(h) },
 				{ (void *)(uintptr_t)data, len } };
 
-	/* ENOENT: who asked has been told to forget it. */
+	/* ENOENT: the caller has been told to forget it. */
 	if (writev(s.fuse, iov, err || !len ? 1 : 2) < 0 && errno != ENOENT)
 		_exit(3);
 }
@@ -101,7 +101,7 @@ static void forget_all(void)
 	s.n = 0;
 }
 
-/* A disk takes its time for it, and what comes meanwhile waits. */
+/* A disk takes its time for it, and requests meanwhile wait. */
 static void flush(void)
 {
 	if (next_random() % 4 == 0)	/* as a slow one */
@@ -433,7 +433,7 @@ static bool attach_to(struct disk *d, int control, int backing)
 		return false;
 	if (ioctl(d->loop, LOOP_CONFIGURE, &config) == 0)
 		return true;
-	close(d->loop);			/* somebody else was faster */
+	close(d->loop);			/* another process was faster */
 	return false;
 }
 
@@ -451,7 +451,7 @@ void disk_attach(struct disk *d)
 	close(control);
 }
 
-/* The device lets go of the file when the last who has it open does. */
+/* The device lets go of the file when it is closed for the last time. */
 void disk_detach(struct disk *d)
 {
 	close(d->loop);

@@ -59,7 +59,7 @@ static void send_to_server(const struct lw_client *c, struct letter *l)
 	lc_send(l, c->s.fd, !c->udp, NULL);
 }
 
-/* ---- what owners ask for */
+/* ---- requests of owners */
 
 static struct xdr_view text_of(char text[16], char kind, unsigned number)
 {

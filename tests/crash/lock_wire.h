@@ -66,6 +66,6 @@ void lw_disconnect(struct lock_wire *w);
 void lw_send(struct lock_wire *w, unsigned i);
 /* Tells the server that the host restarts. */
 void lw_restart_host(struct lock_wire *w, unsigned host);
-/* Takes what comes within @ms. */
+/* Takes all messages that come within @ms. */
 void lw_serve(struct lock_wire *w, int ms);
 bool lw_any_busy(const struct lock_wire *w);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* lockers - owners of locks, and what a lock manager owes them.  A model. */
+/* lockers - owners of locks, and the locks that a lock manager owes them.  A
+ * model. */
 #include "tests/crash/lockers.h"
 
 #include <check.h>
@@ -80,7 +81,7 @@ static bool denies(const struct lm_deny *a, const struct lm_op *op)
 	return (a->mode & op->access) || (a->access & op->mode);
 }
 
-/* True if what @p is sure of is in the way of @op. */
+/* True if @p is sure of a lock that is in the way of @op. */
 static bool surely_clashes(const struct lm_owner *p, const struct lm_op *op)
 {
 	if (op->kind == LM_SHARE)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * lockers - owners of locks, and what a lock manager owes them.  A model.
+ * lockers - owners of locks, and the locks that a lock manager owes them.  A
+ * model.
  *
  * Of each owner and byte the model has two bounds.  A lock is *sure* when a
  * reply said that the owner has it, and the owner has asked for nothing less
@@ -58,7 +59,7 @@ struct lm_owner {
 	struct lm_op wait;
 	bool	 refused;		/* it refused a lock: unlocks it */
 	bool	 excused;		/* a refusal is no defect */
-	int	 sure_other;		/* somebody in the way, or -1, */
+	int	 sure_other;		/* an owner in the way, or -1, */
 	unsigned sure_changes;		/* ... and its changes then */
 	unsigned changes;		/* that made less sure */
 	uint8_t	 sure_before[LM_BYTES], may_before[LM_BYTES];

@@ -62,7 +62,7 @@ static enum kind kind_of(const struct wire_attr *a)
 	       a->type == NF3LNK ? KIND_LINK : KIND_NONE;
 }
 
-/* True if the visible state is as @s says.  Fills in what @s lacks. */
+/* True if the visible state agrees with @s.  Fills in unknown fields of @s. */
 static bool fits(struct state *s, const struct seen *seen)
 {
 	for (int i = 0; i < SLOT_NAMES; i++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* model - what a server acknowledged. */
+/* model - the state that a server acknowledged. */
 #include "tests/crash/model.h"
 
 #include <assert.h>
@@ -82,7 +82,7 @@ void model_fill(uint32_t tag, uint32_t block, uint8_t *out)
 	}
 }
 
-/* ---- what to do next */
+/* ---- the choice of the next operation */
 
 static int links(const struct state *s, int obj)
 {

@@ -119,7 +119,7 @@ void model_name(const struct slot *slot, int name, char out[32]);
 int model_dir(int name);
 void model_target(uint32_t tag, char out[64]);
 void model_fill(uint32_t tag, uint32_t block, uint8_t *out);
-/* Chooses what @slot does next, into slot->op. */
+/* Chooses the next operation of @slot, into slot->op. */
 void model_choose(struct slot *slot);
 /* Applies @op to @s. */
 void model_apply(struct state *s, const struct op *op, const struct ack *ack);

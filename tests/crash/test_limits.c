@@ -29,7 +29,7 @@ static void prepare(void)
 	disk_own_mounts();
 }
 
-/* A small one, so that it gets full. */
+/* A small one: it gets full. */
 static void on_tmpfs(const char *options)
 {
 	prepare();
@@ -111,7 +111,7 @@ static bool quota(const char *commands)
 	return system(text) == 0;
 }
 
-/* Of btrfs, since not every kernel knows that of users. */
+/* Of btrfs, since not every kernel knows quotas of users. */
 TEST(a_full_quota_says_DQUOT)
 {
 	prepare();
@@ -164,7 +164,7 @@ TEST(a_read_only_mount_says_ROFS_and_is_readable)
 		crash_work(&c, 300000);
 		crash_pause(&c);
 	} while (!c.refused);
-	/* Only what changes nothing. */
+	/* Only operations that change nothing. */
 	ck_assert_uint_lt(c.acks - acks, CRASH_SLOTS);
 	remount(0);
 	c.may[0] = 0;

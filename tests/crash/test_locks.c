@@ -43,7 +43,7 @@ static unsigned chance(unsigned n)
 	return model_random() % n;
 }
 
-/* ---- what owners do */
+/* ---- operations of owners */
 
 static void choose_span(struct lm_op *op)
 {

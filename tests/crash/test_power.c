@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The power of the server's machine fails at random moments: all acknowledged
- * changes are on the disk.  See disk.h for what a disk can lose.
+ * changes are on the disk.  disk.h lists the losses of a disk.
  *
  * GANNET_CRASH_CUTS is how often, for each file system, GANNET_CRASH_DEATHS how
  * often the disk alone fails; GANNET_CRASH_SEED makes the same choices again.
@@ -146,8 +146,8 @@ TEST_LOOP(a_power_cut_loses_nothing_acknowledged, 0, KINDS)
 	rig_end(r, "power cuts");
 }
 
-/* The disk fails everything from some moment on, and the server goes on for a
- * while.  What it acknowledges then counts as well. */
+/* From some moment on the disk fails every request, and the server goes on for
+ * a while.  Changes that it acknowledges then count as well. */
 TEST_LOOP(a_dying_disk_loses_nothing_acknowledged, 0, KINDS)
 {
 	unsigned deaths = crash_setting("GANNET_CRASH_DEATHS", DEATHS);

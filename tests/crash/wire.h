@@ -43,7 +43,7 @@ extern wire_done_fn *wire_done;
 
 /* Sends slot->op. */
 void wire_start(struct wire *w, struct slot *slot);
-/* Waits for what comes, at most @ms, on @n connections. */
+/* Waits for replies on @n connections, at most @ms. */
 void wire_serve(struct wire *w, unsigned n, int ms);
 
 struct wire_attr wire_getattr(struct wire *w, const struct model_fh *fh);
@@ -55,7 +55,8 @@ struct wire_attr wire_exclusive(struct wire *w, const struct model_fh *dir,
 /* MKDIR; an existing one is as good. */
 bool wire_mkdir(struct wire *w, const struct model_fh *dir, const char *name,
 		struct model_fh *out);
-/* Gives what @from has as @name to @to, with the same name; a status. */
+/* Gives the object that @from has as @name to @to, with the same name; a
+ * status. */
 int wire_move(struct wire *w, const struct model_fh *from, const char *name,
 	      const struct model_fh *to);
 /* Reads a whole file of at most @size bytes, padded with zeros.  Returns a

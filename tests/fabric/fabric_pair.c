@@ -175,7 +175,7 @@ static void reads_fill_the_depth(void)
 	pair_close(&p);
 }
 
-/* The Send may be on its way before the Read's data is. */
+/* The Send can be on its way before the Read's data is. */
 static void a_send_after_a_read_is_done_after_it(void)
 {
 	struct pair p = { .fabric = &fabric };
@@ -371,7 +371,7 @@ static void a_rejected_peer_is_told(void)
 		pair_end_finish(a);
 		CHECK(a->err != 0);
 		CHECK(atomic_load(&a->nfailed) == RECVS);
-		/* Of a connection that was rejected there is nothing to say. */
+		/* A rejected connection is not reported as closed. */
 		CHECK(atomic_load(&p.passive.closed_calls) == 0);
 	}
 }
@@ -382,7 +382,7 @@ static void a_close_before_the_answer_closes(void)
 
 	pair_ask(&p);
 	fabric_close(p.active.conn);
-	/* The passive end may learn of it now or later. */
+	/* The passive end can learn of it now or later. */
 	if (pair_setup(&p.passive)) {
 		pair_reject(&p);
 	} else {

@@ -29,7 +29,7 @@
 
 struct pair_end;
 
-/* A Receive and what became of it. */
+/* A Receive and its outcome. */
 struct pair_recv {
 	struct fabric_recv	recv;
 	struct fabric_op	op;
@@ -40,7 +40,7 @@ struct pair_recv {
 	uint32_t		len;
 };
 
-/* A step's op and what became of it. */
+/* A step's op and its outcome. */
 struct pair_op {
 	struct fabric_op	op;
 	sem_t			sem;
@@ -87,7 +87,7 @@ void pair_stop(void);
 
 /* Asks, and has the request at hand: then accept or reject. */
 void pair_ask(struct pair *p);
-/* 0 with all Receives posted, or what fabric_setup() said. */
+/* 0 with all Receives posted, or the error of fabric_setup(). */
 int pair_setup(struct pair_end *e);
 /* Accepts, even if the connection has already ended. */
 void pair_start_passive(struct pair_end *e);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * verbs_fake - RDMA devices that do what the test says: verbs.
+ * verbs_fake - RDMA devices that the test controls: verbs.
  */
 #include "tests/fake/verbs_fake.h"
 

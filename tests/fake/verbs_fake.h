@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * verbs_fake - librdmacm and libibverbs with devices that do what the test
- * says: functions of the same names, linked instead of the libraries.
+ * verbs_fake - librdmacm and libibverbs with devices that the test controls:
+ * functions of the same names, linked instead of the libraries.
  *
  * Each of two slots holds a device.  The device in slot 1 has the addresses
  * 198.51.100.x and 2001:db8:2::x, the device in slot 0 all others.
  *
- * What the libraries would punish with a hang or a crash (an id destroyed
- * with an event unacknowledged, a queue in use destroyed, ...) aborts.
+ * Misuse that the libraries would punish with a hang or a crash (an id
+ * destroyed with an event unacknowledged, a queue in use destroyed, ...)
+ * aborts.
  */
 #pragma once
 
@@ -100,7 +101,7 @@ struct fake {
 	unsigned	calls;		/* fallible ones */
 	unsigned	objects;	/* that exist: all sorts */
 	unsigned	posts;		/* calls of post_send */
-	pthread_t	poster;		/* who made the last */
+	pthread_t	poster;		/* the thread that made the last */
 	struct rdma_conn_param param;	/* of the last accept or connect */
 	int		addr_ms;	/* given to resolve an address */
 	int		route_ms;	/* and a route */
@@ -123,7 +124,7 @@ struct fake {
 	struct fake_dmabuf dmabuf;	/* the last */
 	bool		wired;		/* fake_wire_start() was called */
 	unsigned	mr_access;	/* of the last registration */
-	unsigned	open_mrs;	/* registrations that peers may write
+	unsigned	open_mrs;	/* registrations that peers can write
 					 * to, */
 	unsigned	opened;		/* such ones of all time, */
 	struct ibv_pd	*open_pd;	/* the last one's domain, */
@@ -139,8 +140,8 @@ extern struct fake fake;
 
 /*
  * From here on two ends in this process reach each other: a connection to the
- * port of a listener is one, and messages and data move, until the second
- * call.  The limits in fake.attr hold then; those that are 0 do not.
+ * port of a listener is one, and messages and data move, until the second call.
+ * The limits in fake.attr hold then, except zeros.
  */
 void fake_wire_start(void);
 void fake_wire_stop(void);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * verbs_fake - RDMA devices that do what the test says: their own events.
+ * verbs_fake - RDMA devices that the test controls: their own events.
  */
 #include <errno.h>
 #include <poll.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * verbs_fake - RDMA devices that do what the test says: the CM.
+ * verbs_fake - RDMA devices that the test controls: the CM.
  */
 #include <errno.h>
 #include <string.h>
@@ -50,7 +50,8 @@ static bool is_any(const struct sockaddr_storage *ss)
 		sin->sin_addr.s_addr == 0;
 }
 
-/* A listener at any address is asked at that of the device in fake.slot. */
+/* A listener at any address is asked at the address of the device in
+ * fake.slot. */
 static void fill_address(struct sockaddr_storage *ss)
 {
 	if (!is_any(ss))
@@ -63,7 +64,7 @@ static void fill_address(struct sockaddr_storage *ss)
 			htobe32(fake.slot ? 0xc6336401 : 0xc0000201);
 }
 
-/* The device that has the id's address.  False: none has. */
+/* The device that has the id's address.  False: no device has. */
 static bool bind_device(struct rdma_cm_id *id)
 {
 	const struct sockaddr_in6 *sin6 = &id->route.addr.src_sin6;

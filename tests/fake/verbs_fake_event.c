@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * verbs_fake - RDMA devices that do what the test says: the CM's events.
+ * verbs_fake - RDMA devices that the test controls: the CM's events.
  */
 #include <errno.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * verbs_fake - RDMA devices that do what the test says: memory.
+ * verbs_fake - RDMA devices that the test controls: memory.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -16,7 +16,7 @@ struct fake_mr {
 	/* Of a dma-buf, as the device has it mapped; else NULL. */
 	uint8_t		*pages;
 	size_t		pages_len;
-	uint8_t		*bytes;		/* in there: what mr.addr names */
+	uint8_t		*bytes;		/* the memory of mr.addr in there */
 };
 
 static struct fake_mr *mrs;

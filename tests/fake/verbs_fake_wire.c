@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * verbs_fake - RDMA devices that do what the test says: a wire between them.
+ * verbs_fake - RDMA devices that the test controls: a wire between them.
  *
  * Once fake_wire_start() was called, both ends of a connection are here, and a
  * thread carries out the work of each queue pair, a step at a time, with
- * copies.  What an adapter would refuse aborts: memory that is not registered,
- * or not for that; more Reads than agreed; a Receive that is too short.
+ * copies.  Work that an adapter would refuse aborts: memory that is not
+ * registered, or not for that; more Reads than agreed; a Receive that is too
+ * short.
  */
 #include <string.h>
 

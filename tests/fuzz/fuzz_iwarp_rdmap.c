@@ -3,8 +3,8 @@
  * fuzz_iwarp_rdmap - a stream of FPDUs, cut as the first byte says: no input
  * touches memory that was not offered, and the cuts make no difference.
  *
- * First byte: bit 0 CRCs are on; bit 1 they are put right first, so that a
- * fuzzer gets past them; bits 2.. how many bytes come at a time.
+ * First byte: bit 0 CRCs are on; bit 1 they are put right first, to let a
+ * fuzzer get past them; bits 2.. how many bytes come at a time.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -56,7 +56,7 @@ static void check_results(struct xdr_in x, enum nfs3_procnum proc)
 	}
 }
 
-/* The tool takes no more bytes than it requested. */
+/* The tool takes at most as many bytes as it requested. */
 static void check_op(struct xdr_in x, enum nfsc_kind kind)
 {
 	struct nfsc_op op = { .kind = kind, .count = ROOM,

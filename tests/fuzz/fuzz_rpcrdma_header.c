@@ -52,7 +52,7 @@ static void check_layout(const struct rpcrdma_header *h, uint32_t body)
 		check((uint64_t)p->off + p->len <=
 		      (p->chunk == RPCRDMA_BASE ? body : l.sink_len));
 		total += p->len;
-		/* A count, perhaps, of what comes next. */
+		/* Perhaps the count of the following items. */
 		if (p->chunk == RPCRDMA_BASE && p->len >= 4)
 			memcpy(base + p->off + p->len - 4, &h->xid, 4);
 	}

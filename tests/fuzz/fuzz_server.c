@@ -73,7 +73,7 @@ static void remove_files(void)
 	worlds[1].path[0] = '\0';
 }
 
-/* User "nobody" owns the real files, and makes the calls. */
+/* The unprivileged user owns the real files, and makes the calls. */
 static void make_files(struct world *v)
 {
 	static bool registered;

@@ -8,7 +8,7 @@
 
 enum { KIND_RAW, KIND_MESSAGE, KIND_ANSWER, KINDS };
 
-/* Of an item: a kind and the length of what follows. */
+/* Of an item: a kind and the length of the bytes behind it. */
 enum { ITEM_HEAD = 3, ITEMS_MAX = 24 };
 
 /* The bytes of a handle that is to become the root's, of its length. */

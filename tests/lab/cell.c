@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * cell - what each cell of the table does: whatever depends on the size of a
- * READ, a WRITE or a message.  Locks are not of it: NLM never goes over RDMA.
+ * cell - the work of each cell of the table: whatever depends on the size of a
+ * READ, a WRITE or a message.  Locks are not part of it: NLM never goes over
+ * RDMA.
  */
 #include "tests/lab/matrix.h"
 

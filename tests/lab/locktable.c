@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Two processes take locks of one file, row by row of a table that says what
- * each must get: what cthon04's tlock tests, and the ends of ranges.
+ * Two processes take locks of one file, row by row of a table that has each
+ * expected result: the cases of cthon04's tlock, and the ends of ranges.
  *
  *	locktable posix|ofd FILE [COMMAND...]
  *

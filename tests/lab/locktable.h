@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * locktable - the rows of the table of locks: who does what, and what comes of
- * it.
+ * locktable - the rows of the table of locks: each operation, its process, and
+ * its result.
  */
 #pragma once
 
@@ -20,7 +20,7 @@ enum lock_op {
 	SHARE,
 	UNLOCK,
 	WAIT,			/* fcntl(F_SETLKW), exclusive */
-	ANSWER,			/* what came of B's WAIT that pended */
+	ANSWER,			/* the result of B's pending WAIT */
 	STRIPES,		/* LOCK of @len bytes, every other one */
 	LOCKF,			/* lockf() at @start: F_TLOCK */
 	TESTF,

@@ -83,7 +83,7 @@ static bool find_sizes(struct cell *c)
 	return true;
 }
 
-/* Adds what the mount has counted. */
+/* Adds the mount's counts. */
 static bool add_counters(struct counters *sum)
 {
 	char text[4096], at[512];
@@ -134,8 +134,8 @@ static int open_at(const char *dir, const char *name)
 	return open(file, O_RDONLY | O_DIRECTORY);
 }
 
-/* Finds the inline sizes of the server's RDMA connections.  False: they have
- * none, or not all the same. */
+/* Finds the inline sizes of the server's RDMA connections.  False: no
+ * connections, or different sizes. */
 static bool ask_sizes(unsigned *to, unsigned *from)
 {
 	char text[1024];
@@ -245,7 +245,7 @@ static long log_length(void)
 	return stat(log_path, &st) == 0 ? (long)st.st_size : 0;
 }
 
-/* Shows what the server has logged since its log had @from bytes. */
+/* Shows the lines that the server has logged since its log had @from bytes. */
 static void show_log(long from)
 {
 	FILE *f = fopen(log_path, "r");

@@ -4,8 +4,8 @@
 
 #include <stdbool.h>
 
-/* A directory of the cell's own: as the client has it mounted and as the server
- * has it; and what rsize and wsize became. */
+/* A directory of the cell, as the client has it mounted and as the server has
+ * it; and the resulting rsize and wsize. */
 struct cell {
 	int	 mnt, back;
 	unsigned rsize, wsize;
@@ -25,6 +25,6 @@ enum { CELL_LIST = 300 };	/* names in it */
 
 /* Of all lengths; good until the next call. */
 const char *cell_list_name(unsigned i);
-/* Makes the directory @name, unless it is there: all cells list it, and none
- * writes there. */
+/* Makes the directory @name, unless it is there: all cells list it, but only
+ * read it. */
 bool cell_make_list(int top, const char *name);

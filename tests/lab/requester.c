@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * requester BACK ROWS < CELLS: what matrix does for the kernel's client, for
- * libgannet-rpcrdma, whose server exports the directory BACK.  CELLS are lines
+ * requester BACK ROWS < CELLS: tests libgannet-rpcrdma as matrix tests the
+ * kernel's client.  The server exports the directory BACK.  CELLS are lines
  *
  *	WAY URL SIZE INLINE SERVER-INLINE
  *

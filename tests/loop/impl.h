@@ -38,12 +38,12 @@ struct provider {
 	struct loop_fabric_options options;
 	struct device	 device[2];
 
-	/* Guards what follows.  Taken last. */
+	/* Guards the fields below.  Taken last. */
 	pthread_mutex_t	 lock;
 	struct loop_fabric_counts counts;
 	struct cds_list_head listeners;
 	struct cds_list_head links;
-	uint64_t	 random;	/* for what no end does */
+	uint64_t	 random;	/* for work outside of the ends */
 	uint64_t	 nends;		/* that were made */
 	uint16_t	 next_port;
 };

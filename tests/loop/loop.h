@@ -24,7 +24,7 @@ struct loop_fabric_options {
 	struct fabric_limits passive;	/* 0 members: generous */
 	struct fabric_limits active;
 	uint32_t seed;		/* 0: everything at once and in order */
-	/* With a seed, what goes wrong: once in so many; 0: never. */
+	/* With a seed, the rate of failures: one in so many; 0: never. */
 	struct {
 		unsigned lose;	/* steps, posts and turns: the connection */
 		unsigned fail;	/* steps: with -EIO */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The lock manager's own code for its models, with one file.  What it would ask
- * of the rest of the server is made up here.
+ * The lock manager's own code for its models, with one file.  This file
+ * replaces the rest of the server.
  */
 #include "lib/log.h"
 #include "lib/stats.h"

@@ -58,7 +58,7 @@ struct caller {
 	uint32_t		  room;	/* of so many bytes */
 	uint32_t		  xid;
 	uint8_t			  call[CALLER_BUF], reply[CALLER_BUF];
-	struct xdr_out		  out;	/* behind what begin wrote */
+	struct xdr_out		  out;	/* behind the bytes that begin wrote */
 	struct xdr_in		  in;	/* behind the reply's RPC header */
 };
 

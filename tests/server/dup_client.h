@@ -74,8 +74,8 @@ bool dup_exists(int fd, const char *name);
 /* Makes a file, with an xid that no other call has. */
 void dup_make(int fd, const char *name);
 
-/* The kernel throws away the data that come, as if the cable were cut: nothing
- * is read, nothing is acknowledged.  What is sent goes out, and its
+/* The kernel drops the data that come, as if the cable were cut: nothing is
+ * read, nothing is acknowledged.  Data that is sent goes out, and its
  * acknowledgement comes in: else the kernel would send it again, and be heard
  * by that. */
 void dup_deafen(int fd);

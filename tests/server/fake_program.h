@@ -11,7 +11,7 @@ enum {
 	TEST_NULL,
 	TEST_ECHO,	/* opaque<256> -> the same; on the poller */
 	TEST_GAP,
-	TEST_ACT,	/* what, ... -> times it ran; through the cache */
+	TEST_ACT,	/* word, ... -> times it ran; through the cache */
 	TEST_BODY,	/* length, ntail -> word, opaque of length, tail */
 	TEST_BLOCKS,	/* -> times its second step ran */
 	TEST_HUGE,	/* results do not fit */

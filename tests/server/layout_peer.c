@@ -14,7 +14,7 @@
 #include "tests/server/harness.h"
 #include "tests/server/rdma_rig.h"
 
-/* Behind the area: what plain calls have. */
+/* Behind the area: the memory of plain calls. */
 enum { PLAIN_DATA = LAYOUT_AREA, PLAIN_REPLY = PLAIN_DATA + (2 << 20),
        REPLY_ROOM = 1 << 18, ALL = PLAIN_REPLY + REPLY_ROOM,
        RECVS = 2, SECONDS = 20 };
@@ -446,7 +446,7 @@ static void make_links(void)
 	}
 }
 
-/* Adds entries to a directory until those take @left bytes of a reply. */
+/* Adds entries to a directory until they take @left bytes of a reply. */
 static void fill_directory(const struct nfs3_fh *dir, uint32_t left)
 {
 	enum { ENTRY = 24, LONGEST = 252 };

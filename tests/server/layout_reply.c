@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * layout_reply - holds every byte of an answer, and of the memory around the
- * chunks, against the model's word; and what the call has changed.
+ * layout_reply - holds every byte of an answer, of the memory around the
+ * chunks, and of changed files against the model.
  */
 #include "tests/server/layout_trial.h"
 
@@ -281,7 +281,7 @@ const char *trial_judge(const uint8_t *answer, int n)
 	return wrong ? wrong : judge_memory();
 }
 
-/* ---- what a call has changed */
+/* ---- changes that a call made */
 
 void trial_note_write(void)
 {

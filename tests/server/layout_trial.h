@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* layout_trial - a layout while it is carried out: shared by layout_call.c,
- * which sends it, and layout_reply.c, which looks at what came of it. */
+ * which sends it, and layout_reply.c, which checks the outcome. */
 #pragma once
 
 #include "tests/server/layout_peer.h"
@@ -48,7 +48,7 @@ void trial_put_lists(struct xdr_out *x, bool all, uint32_t written,
 /* layout_reply.c */
 /* Notes the data of a WRITE that will be carried out. */
 void trial_note_write(void);
-/* The difference between what should be and an answer of @n bytes or an error;
- * or what the call left behind.  NULL: none. */
+/* The difference between the expected answer and one of @n bytes or an error;
+ * or the call's leftovers.  NULL: none. */
 const char *trial_judge(const uint8_t *answer, int n);
 const char *trial_look(void);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* liar - a server that says what a test has it say. */
+/* liar - a server that gives the answers that a test chooses. */
 #include "tests/server/liar.h"
 
 #include <arpa/inet.h>

@@ -3,8 +3,8 @@
  * nfs_client - libnfs's raw calls, one at a time, and the harness that they
  * go to.
  *
- * A result is libnfs's struct.  What it points to (handles, data, entries)
- * was copied and stays until the client is closed.
+ * A result is libnfs's struct.  The data that it points to (handles, data,
+ * entries) was copied and stays until the client is closed.
  */
 #pragma once
 
@@ -26,7 +26,7 @@
 
 struct nfs_client {
 	struct rpc_context *rpc;
-	char	*kept;			/* what results point to */
+	char	*kept;			/* the data that results point to */
 	size_t	 used;
 };
 
@@ -105,7 +105,7 @@ void nfs_teardown(void);
 /* nfs_setup() with another harness. */
 void nfs_setup_with(const struct harness_config *config);
 
-/* Short ways to what tests begin with; each must succeed, as root. */
+/* Short ways to begin a test; each must succeed, as root. */
 nfs_fh3 nfs_make_file(nfs_fh3 dir, const char *name, const char *data);
 nfs_fh3 nfs_make_dir(nfs_fh3 dir, const char *name);
 nfs_fh3 nfs_make_link(nfs_fh3 dir, const char *name, const char *target);

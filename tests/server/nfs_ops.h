@@ -48,7 +48,7 @@ void nfs_put_attr(struct caller *c, int mode, int uid, int gid);
 /* The arguments of WRITE, at 0. */
 void nfs_put_write(struct caller *c, const struct nfs3_fh *fh,
 		   const char *data);
-/* Sends it: the status, or what caller_send() says of a call that was not
+/* Sends it: the status, or caller_send()'s result for a call that was not
  * run. */
 uint32_t nfs_status(struct caller *c);
 /* post_op_fh3.  False: no handle. */

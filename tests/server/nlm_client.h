@@ -72,7 +72,7 @@ void nlmc_close(void);
 /* The filehandle, at @handle, of "file" in the export @dir of the server
  * there. */
 nfs_fh3 nlmc_file(uint16_t tcp_port, int uid, char *dir, char handle[64]);
-/* Copies what came so far; returns how many. */
+/* Copies the call-backs that came so far; returns how many. */
 unsigned nlmc_came(struct nlm_came *out);
 /* Returns the number of those calls, of @proc. */
 unsigned nlmc_count(uint32_t proc);

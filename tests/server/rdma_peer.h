@@ -2,8 +2,8 @@
 /*
  * rdma_peer - a peer that sends whatever a test makes it send.
  *
- * Messages are built a word at a time; memory is registered by hand; what
- * the responder sends is taken as it comes.  Used by the test's thread.
+ * Messages are built a word at a time; memory is registered by hand; the
+ * responder's messages are taken as they come.  Used by the test's thread.
  */
 #pragma once
 
@@ -97,7 +97,7 @@ void peer_call(struct peer *p, uint32_t xid, uint32_t op, uint32_t arg);
 void peer_take(struct peer *p);
 /* Checks that the next message is RDMA_ERROR for @xid. */
 void peer_take_error(struct peer *p, uint32_t xid, uint32_t err);
-/* The i-th word of what followed the header. */
+/* The i-th word behind the header. */
 uint32_t peer_word(struct peer *p, uint32_t i);
 /* True if the connection is alive: it answers another call. */
 void peer_check_alive(struct peer *p);

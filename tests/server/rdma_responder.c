@@ -11,7 +11,7 @@ struct fabric_listener *raw_listener;
 struct loop *raw_loop;
 struct rpcrdma_requester *raw_requester;
 
-/* The responder; what a test leaves when its client connects again. */
+/* The responder; the leftovers of a test when its client connects again. */
 struct fabric_conn *raw_conn, *raw_earlier;
 static struct fabric_mr *mr, *earlier_mr;
 uint8_t raw_memory[2 * RAW_CALLS][RAW_SIZE];

@@ -93,13 +93,13 @@ void rig_count(const struct rig *rig, struct loop_fabric_counts *out);
 void rig_break(struct rig *rig, struct rpcrdma_requester *r);
 /* Checks that nothing was violated and everything came back. */
 void rig_close(struct rig *rig);
-/* Answers what OP_HOLD holds. */
+/* Answers all calls of OP_HOLD. */
 void rig_release(struct rig *rig);
 unsigned rig_held(struct rig *rig);
 /* Waits, at most ten seconds, until @fn(@arg). */
 void wait_until(bool (*fn)(void *arg), void *arg);
 
-/* The i-th byte of what OP_READ and OP_LONG return. */
+/* The i-th byte of the data that OP_READ and OP_LONG return. */
 static inline uint8_t pattern(uint32_t i)
 {
 	return (uint8_t)(i * 7 + (i >> 8) * 13);

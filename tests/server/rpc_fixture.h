@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* An RPC server with the fake program, one fake connection, and what a test
- * says about a call and its reply. */
+/* An RPC server with the fake program, one fake connection, and checks of a
+ * call and its reply. */
 #pragma once
 
 #include "lib/stats.h"

@@ -93,7 +93,7 @@ static const char *text_of(unsigned i, const char *key)
 	return json_string_value(json_object_get(line[i], key));
 }
 
-/* The line without what differs each time is @want. */
+/* The line without its variable parts is @want. */
 static void is(unsigned i, const char *fmt, ...)
 {
 	static const char *const each[] = { "time", "port", "xid", "us" };

@@ -66,14 +66,14 @@ static struct nfs3_fh tops[NEXPORTS];
 static bool protected_links;		/* fs.protected_hardlinks holds */
 static const struct caller_cred root = { .uid = 0 };
 
-/* ---- the server, and what lies in it */
+/* ---- the server, and its files */
 
 static void path_of(unsigned e, char out[160])
 {
 	snprintf(out, 160, "%s/%s", base, exports[e].name);
 }
 
-/* @all: everything to root of this machine; else what the table says. */
+/* @all: everything to root of this machine; else as in the table. */
 static void exports_text(bool all, char *out, size_t size)
 {
 	const char *kind = !*base ? "" : getenv("GANNET_TEST_POSIX_TABLE") ?
@@ -171,7 +171,7 @@ static void make_cell(unsigned e, const char *name, struct nfs_cell *cell)
 	ck_assert_uint_eq(nfs_status(&admin), NFS3_OK);
 }
 
-/* ---- what must come */
+/* ---- expected results */
 
 static bool may_enter(const struct export_row *e, enum door door,
 		      bool reserved)

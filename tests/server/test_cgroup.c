@@ -37,7 +37,7 @@ static bool put(const char *dir, const char *name, const char *text)
 	return fclose(f) == 0 && done;
 }
 
-/* False: the test may not make a group, or no such controller exists. */
+/* False: no permission to make a group, or no such controller. */
 static bool make_group(void)
 {
 	snprintf(group, sizeof(group), "/sys/fs/cgroup/memory/gannet-%d",

@@ -40,7 +40,7 @@ static void teardown(void)
 	daemon_clean(&d);
 }
 
-/* ---- what /proc says */
+/* ---- the view of /proc */
 
 /* The number of @field in a thread's status, in base @base. */
 static uint64_t status_of(const char *tid, const char *field, int base)
@@ -189,7 +189,7 @@ TEST_LOOP(a_helper_has_one_capability_and_a_filter, 0, ARRAY_SIZE(helpers))
 	EVENTUALLY(is_gone(pid));
 }
 
-/* Some devices go by the limit, and what raises it is given up. */
+/* Some devices go by the limit, and the right to raise it is given up. */
 TEST(memory_for_rdma_devices_is_not_limited_where_root_starts_it)
 {
 	const struct rlimit all = { RLIM_INFINITY, RLIM_INFINITY };

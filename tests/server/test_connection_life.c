@@ -24,7 +24,7 @@ static void starts_at(const char *level)
 	ck_assert(daemon_start(&d, args));
 }
 
-/* At info most of what connections over TCP do is not told. */
+/* At info most events of TCP connections are not logged. */
 static void setup(void)
 {
 	starts_at("debug");

@@ -48,7 +48,7 @@ static const char *local(const char *path)
 	return text[turn];
 }
 
-/* ---- what hangs */
+/* ---- hanging calls */
 
 static void wait_while(const bool *flag, unsigned *count)
 {
@@ -399,7 +399,7 @@ TEST(a_path_through_links_is_walked_to_its_end)
 	ck_assert(nfs_same_fh(outer, sub));
 }
 
-/* ---- what changes meanwhile */
+/* ---- changes meanwhile */
 
 /* Has the one worker for names wait, and a call behind it. */
 static int wait_for_names(int program, const char *path)
@@ -538,7 +538,7 @@ static void udp_close(int fd)
 	udp->ops->free(udp);
 }
 
-/* Sends back what waits. */
+/* Sends the waiting calls back. */
 static void relieve(unsigned n)
 {
 	uint64_t before = stats_sum_by_name("rpc_sent_back");

@@ -44,8 +44,7 @@ static struct dup_call c;
 #define TEST_EACH(name) \
 	TEST_LOOP(name, getenv("DUP_VERBS") ? VERBS : 0, \
 		  getenv("DUP_VERBS") ? VERBS + 1 : KINDS)
-/* A test that DUP_VERBS leaves out: a device can't do what a socket or the loop
- * fabric does for it. */
+/* A test that DUP_VERBS leaves out: it needs a socket or the loop fabric. */
 #define TEST_ELSEWHERE(name, end) \
 	TEST_LOOP(name, 0, getenv("DUP_VERBS") ? 0 : (end))
 

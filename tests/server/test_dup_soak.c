@@ -77,7 +77,7 @@ static uint32_t next_xid(struct client *cl)
 	}
 }
 
-/* A connection like that of a new program: starts to count again. */
+/* A connection as of a new program: starts to count again. */
 static void begin(struct client *cl)
 {
 	cl->fd = open_one(cl);
@@ -111,7 +111,7 @@ static void make_new(struct client *cl, unsigned i)
 		dup_mkdir(&cl->call, next_xid(cl), name);
 }
 
-/* Fills in the next call, and what comes of it. */
+/* Fills in the next call, and its expected result. */
 static void choose(struct client *cl)
 {
 	unsigned from = some(cl, true), to = some(cl, false);
@@ -224,7 +224,7 @@ static void send_somehow(struct client *cl)
 	take_answer(cl);
 }
 
-/* ---- what came of it */
+/* ---- the outcome */
 
 static void check_names(struct client *cl)
 {
@@ -290,7 +290,7 @@ static void run_client(void *arg)
 	close(cl->fd);
 }
 
-/* ---- who writes meanwhile, from the first clients' addresses */
+/* ---- writers meanwhile, from the first clients' addresses */
 
 static void run_writer(void *arg)
 {

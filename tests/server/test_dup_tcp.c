@@ -190,7 +190,7 @@ TEST_LOOP(sent_again_twice_over, 0, 2)
 	}
 	fd = open_one();
 	ck_assert_uint_eq(dup_do(fd, &c), NFS3_OK);
-	/* Now it has the reply, and what comes is new. */
+	/* Now it has the reply, and the next call is new. */
 	ck_assert_uint_eq(dup_do(fd, &c), NFS3ERR_NOENT);
 	close(fd);
 }
@@ -415,8 +415,8 @@ TEST_LOOP(a_write_is_never_answered_with_anothers_reply, 0, 4)
 	close(fd);
 }
 
-/* Else the first would put old data over what the client writes when the
- * second was answered. */
+/* Else the first would put old data over the client's writes after the second's
+ * answer. */
 TEST_LOOP(a_write_sent_again_does_not_overtake_the_first, 0, 2)
 {
 	static const uint8_t data[2000] = { 'x' };

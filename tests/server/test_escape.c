@@ -35,7 +35,7 @@ static atomic_bool over;
 /* The clients' results; each kind has to occur. */
 static atomic_ulong met_dir, met_link, met_file, denied, done, swaps;
 
-/* ---- what lies there */
+/* ---- the files */
 
 static const char *at(const char *name)
 {
@@ -134,7 +134,7 @@ static uint32_t ask(struct caller *c)
 	return status;
 }
 
-/* The type of what a handle names, which is nothing outside; 0: gone. */
+/* The type of a handle's object, which must not lie outside; 0: gone. */
 static uint32_t type_of(struct caller *c, const struct nfs3_fh *fh)
 {
 	uint64_t fileid;
@@ -303,7 +303,7 @@ static void swap(const char *a, const char *b)
 		atomic_fetch_add(&swaps, 1);
 }
 
-/* Clients take things away; what a visit needs is put back. */
+/* Clients remove things; put back the ones that a visit needs. */
 static void put_back(void)
 {
 	int fd;

@@ -133,7 +133,7 @@ TEST_LOOP(attributes_are_told, 0, WAYS)
 	stop();
 }
 
-/* As ls(1): what -h, -d and -1 mean there, they mean here. */
+/* As ls(1): -h, -d and -1 mean the same here. */
 TEST(ls_takes_the_options_of_ls)
 {
 	static const struct {

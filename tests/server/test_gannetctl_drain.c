@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * gannetctl(8) drains and resumes gannetd.  No other process must take its
+ * gannetctl(8) drains and resumes gannetd.  Other processes must not take its
  * ports meanwhile: the tests have a separate network.
  */
 #include <arpa/inet.h>

@@ -173,7 +173,7 @@ TEST_LOOP(disconnect_waits_for_no_limit, 0, 2)
 	waitpid(worker, NULL, 0);
 }
 
-/* ---- who was held back */
+/* ---- callers that were held back */
 
 static void was_held(const json_t *row, bool is)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * gannetctl(8) tells who holds and waits for which bytes.  In a separate
+ * gannetctl(8) lists the holders of bytes, and the waiters.  In a separate
  * network: gannetd asks port 111 for the lock manager of a client that waits.
  */
 #include <arpa/inet.h>
@@ -273,7 +273,7 @@ TEST(the_locks_of_one_client_are_released)
 		 "waits, 0 shares of 1 hosts ended\n");
 	is_noted(0, "c1", 1, 1);
 	ck_assert_uint_eq(nlmc_lock(&two, head, false), NLM4_GRANTED);
-	/* That of another host of the address stays. */
+	/* The lock of another host at the address stays. */
 	ck_assert_uint_eq(nlmc_lock(&two, later, false), NLM4_DENIED);
 	ctl_says(&d, "--json locks release 127.0.0.1", 0, "\"locks\": 2");
 	is_noted(1, NULL, 2, 0);

@@ -26,7 +26,7 @@ static struct nfs3_fh top;
 static uint8_t data[GSS_CLIENT_DATA];
 static atomic_uint accepts;
 
-/* The bound is that of all clients, not of each. */
+/* All clients share the bound. */
 static bool bounds_all;
 
 static void setup(enum door door)
@@ -454,7 +454,7 @@ TEST(an_expired_context_is_a_problem_of_the_context)
 	teardown();
 }
 
-/* An INIT can be repeated by everybody who saw it. */
+/* Anybody who saw an INIT can repeat it. */
 TEST(contexts_without_a_call_push_out_no_other)
 {
 	const struct gss_xor_token t = { .nonce = 9, .seconds = 100,

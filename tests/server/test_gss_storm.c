@@ -265,7 +265,7 @@ static void destroy(struct user *u)
 	pthread_mutex_unlock(&s->lock);
 }
 
-/* A context that is never completed, or by whoever comes first. */
+/* A context that is never completed, or that any user can complete. */
 static void leave_unmade(struct user *u)
 {
 	uint32_t left = roll(u, 3);

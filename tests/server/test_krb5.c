@@ -189,7 +189,7 @@ static uint32_t owner_of_a_file_of(const char *user)
 	return uid;
 }
 
-/* Machines are user 0; who has no user is the anonymous one. */
+/* Machines are user 0; a principal without a user is the anonymous one. */
 TEST(a_principal_acts_as_its_user)
 {
 	uint32_t uid;

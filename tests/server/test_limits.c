@@ -459,7 +459,7 @@ TEST(a_bounded_number_of_a_clients_calls_waits)
 	ck_assert_uint_gt(jukebox, 0);
 }
 
-/* A byte a second: who wrote 3,600 is in debt for an hour. */
+/* A byte a second: a client that wrote 3,600 is in debt for an hour. */
 static void fall_into_debt(unsigned host)
 {
 	char from[32];

@@ -297,7 +297,7 @@ TEST(one_address_can_not_hold_all_connections)
 	for (unsigned i = 0; i < SLOW; i++)
 		fd[i] = connects_from_elsewhere();
 	gets("");
-	/* It did not wait until those had had their time. */
+	/* It did not wait until their time was over. */
 	ck_assert(value_in(out, "gannet_web_slow_total") <= SLOW / 4);
 	for (unsigned i = 0; i < SLOW; i++)
 		close(fd[i]);
@@ -329,7 +329,7 @@ TEST(a_server_is_ready_while_its_exports_answer)
 	/* No restart makes a directory. */
 	asks("GET", "/healthz", "");
 	has("HTTP/1.1 200 ");
-	/* Another one in its place is not what clients have. */
+	/* Another directory in its place is not the clients'. */
 	ck_assert_int_eq(mkdir(dir, 0700), 0);
 	ck_assert(becomes(": leads to another directory than the one"));
 	has("HTTP/1.1 503 ");

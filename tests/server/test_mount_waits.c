@@ -41,7 +41,7 @@ static void start_waiting(struct waiting *mount)
 					      &mount->w), 0);
 }
 
-/* Waits until a counter has come to @n, before any reply. */
+/* Waits until a counter has come to @n; no reply may come before. */
 static void wait_until(struct waiting *mount, const char *counter, uint64_t n)
 {
 	while (stats_sum_by_name(counter) < n) {

@@ -512,9 +512,9 @@ TEST_LOOP(a_way_through_an_entry_goes_by_its_rules, 0, WAYS)
 
 /* ---- mounted on demand */
 
-/* Has a file system mounted on "d" when somebody comes, as automount(8) does.
- * It is of another process group than the server, as its own calls have
- * nothing mounted.  Tells @ready: 'y', or 'n' if this machine can't. */
+/* Has a file system mounted on "d" when a process comes, as automount(8) does.
+ * Its process group differs from the server's, as its own calls mount nothing.
+ * Tells @ready: 'y', or 'n' if this machine can't. */
 static void automounter(int ready)
 {
 	struct autofs_v5_packet came;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Disks that do less than they were asked, and what clients see of it: short
- * reads, torn writes, data that is lost after it was written.
+ * Disks that do less than they were asked, as clients see them: short reads,
+ * torn writes, data that is lost after it was written.
  */
 #include "tests/server/nfs_client.h"
 

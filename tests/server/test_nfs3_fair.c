@@ -3,8 +3,8 @@
  * No client waits for another's calls: a light client next to a heavy one, over
  * TCP and RDMA, and exports whose file system hangs.
  *
- * Clients are told apart by their addresses: what comes through the relay has
- * 127.0.0.1, and a client that binds to 127.0.0.2 has that.
+ * Clients are told apart by their addresses: a client of the relay has
+ * 127.0.0.1, and one that binds to 127.0.0.2 has that.
  */
 #include "tests/server/nfs_client.h"
 
@@ -334,7 +334,7 @@ TEST(a_light_client_is_not_slowed_by_a_heavy_one_over_rdma)
 		srv.port);
 }
 
-/* ----------------------------------------------------------- what hangs -- */
+/* -------------------------------------------------------- hanging calls -- */
 
 static void count_done(struct rpc_context *rpc, int status, void *res,
 		       void *arg)

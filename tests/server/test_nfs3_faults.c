@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Every status that RFC 1813 section 3.3 lists for a procedure reaches a
- * client, from a backend that fails; and with it the attributes of what the
- * call was about.
+ * client, from a backend that fails; and with it the attributes of the call's
+ * object.
  */
 #include "tests/server/nfs_client.h"
 
@@ -316,7 +316,7 @@ static void *call_it(void *arg)
 	return (void *)(intptr_t)p->call();
 }
 
-/* Another client, who asks for something else, is answered meanwhile. */
+/* Another client, with another request, is answered meanwhile. */
 TEST_LOOP(a_call_that_hangs_stops_no_other, 0, ARRAY_SIZE(procs))
 {
 	const struct proc *p = &procs[_i];
@@ -389,8 +389,8 @@ static int child_getattr(struct vfs_op *op)
 	return plain.getattr(op);
 }
 
-/* The table belongs to the server's threads from its start to its end: a failed
- * attempt to enter a directory is unmounted after its call. */
+/* The table belongs to the server's threads from its start to its end: a mount
+ * that a call tried to enter is unmounted after the call. */
 static void setup_children(void)
 {
 	const struct harness_config config = { .backend = &fault_vfs_ops };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The fsid of files of a path whose rules have different fsid= options: a
- * client sees that of its rule in every reply.
+ * client sees its rule's fsid in every reply.
  *
  * Each test needs a mount name space.
  */

@@ -59,7 +59,7 @@ static void expect_data(nfs_fh3 fh, uint64_t offset, uint32_t count,
 		ck_assert_mem_eq(ok->data.data_val, data + offset, len);
 }
 
-/* The handle lies in what root keeps; a copy does not. */
+/* The handle lies in root's buffer; a copy does not. */
 static nfs_fh3 own(nfs_fh3 fh)
 {
 	static char copies[4][NFS3_FHSIZE];
@@ -133,7 +133,7 @@ TEST(a_short_file_takes_no_large_buffer)
 	do_write(fh, 0, 10, FILE_SYNC);
 	calls = fault_calls(FAULT_GETATTR);
 	expect_data(fh, 0, MIB, 10, true);
-	/* Twice where a worker does what a poller left, for the time of last
+	/* Twice where a worker finishes a poller's work, for the time of last
 	 * access is due after a write. */
 	ck_assert_uint_gt(fault_calls(FAULT_GETATTR), calls);
 	ck_assert_uint_le(fault_calls(FAULT_GETATTR), calls + 2);
@@ -390,7 +390,7 @@ TEST(commit_and_write_have_one_verifier)
 			 NFS3_WRITEVERFSIZE);
 }
 
-/* The client must find that its written data is perhaps lost. */
+/* The client must find out that its data might be lost. */
 TEST(an_error_while_it_is_written_changes_the_verifier)
 {
 	nfs_fh3 fh = a_file();

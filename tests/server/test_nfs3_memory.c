@@ -3,9 +3,8 @@
  * A call without memory gets an error or loses its connection; the server
  * lives, and serves the next.
  *
- * Every allocation of the server's own code on the way of each procedure
- * fails, one after the other.  (A build with the address sanitizer tells what
- * leaks.)
+ * Every allocation of the server's own code on the way of each procedure fails,
+ * one after the other.  (A build with the address sanitizer reports leaks.)
  */
 #include "tests/server/nfs_client.h"
 
@@ -94,7 +93,7 @@ static void setup_mem(void)
 	nfs_setup_with(&config);
 }
 
-/* The posix backend, as whoever runs the test. */
+/* The posix backend, as the user of the test. */
 static void setup_posix(void)
 {
 	static char exports[128];

@@ -42,7 +42,7 @@ static nfs_fh3 in_d(void)
 	return space_keep(fh);
 }
 
-/* A kernel can have none, or none for users. */
+/* A kernel can lack overlayfs, or refuse it to users. */
 static bool mounts_overlay(void)
 {
 	char text[512];
@@ -474,7 +474,7 @@ TEST(a_reload_while_a_disk_hangs_ends_and_keeps_its_paths)
 	errand_wait_ms = 20;
 	ck_assert_int_eq(keep_out("hung/audit"), 0);
 	ck_assert_int_eq(keep_out("hung/new"), -ETIMEDOUT);
-	/* The next ones know that, and add nothing to what waits. */
+	/* The next ones know that, and add nothing to the queue. */
 	errand_wait_ms = 3600 * 1000;
 	ck_assert_int_eq(keep_out("hung/audit"), 0);
 	ck_assert_int_eq(keep_out("hung/new"), -ETIMEDOUT);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Files of the server in an exported tree: clients neither see nor change them,
- * nor what leads to them.
+ * nor the directories and links that lead to them.
  *
  * The export is "e".  Needs a mount name space, as test_nfs3_own does.
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A gannetd without privileges that is killed while a client writes a file
- * whose mode forbids that: what the client is told, and that it is all.
+ * A gannetd without privileges is killed while a client writes a file whose
+ * mode forbids that: the answers that the client gets after the restart.
  */
 #include <signal.h>
 #include <stdio.h>

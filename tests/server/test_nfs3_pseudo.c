@@ -118,8 +118,8 @@ static void teardown(void)
 	run("umount -l e && rm -r e state");
 }
 
-/* True if @m is what the mount covers: the directory itself, or the empty one
- * where the server can't show it. */
+/* True if @m is the covered directory itself, or the empty one where the server
+ * can't show that. */
 static bool is_below(nfs_fh3 m)
 {
 	return nfs_exists(m, "low") == NFS3_OK ||

@@ -440,7 +440,7 @@ TEST_LOOP(a_long_call_is_a_call, 0, SEEDS)
 	stop();
 }
 
-/* RFC 8166 section 3.4.5: only what the binding allows. */
+/* RFC 8166 section 3.4.5: only results that the binding allows. */
 TEST_LOOP(other_arguments_in_chunks_are_refused, 0, SEEDS)
 {
 	start(_i);

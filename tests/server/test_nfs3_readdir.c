@@ -59,7 +59,7 @@ static size_t padded(size_t len)
 	return (len + 3) & ~(size_t)3;
 }
 
-/* In XDR; what dircount counts. */
+/* In XDR; the bytes that dircount counts. */
 static size_t entry_size(const char *name)
 {
 	return 4 + 8 + 4 + padded(strlen(name)) + 8;

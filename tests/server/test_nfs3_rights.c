@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The rights of callers on each type of file system that can be mounted here:
- * what the server lets a user do is what the kernel lets a local process of
- * that user do.
+ * the server allows a user exactly the operations that the kernel allows a
+ * local process of that user.
  *
  * Needs root, who can act as others; a type that can't be mounted is skipped.
  */

@@ -355,7 +355,7 @@ static bool read_local(uint64_t cookie, struct names *all)
 	return good;
 }
 
-/* The page is what the directory holds now. */
+/* The page is the directory's state now. */
 static void compare(const struct names *page, uint64_t cookie)
 {
 	struct names now = { .n = 0 };

@@ -251,7 +251,7 @@ TEST(connections_that_break_lose_nothing)
 	start(WAY_LOOP);
 	o.config.retries = 1000;
 	make_local(1 << 20);
-	/* Until some were done twice: what a cut catches is chance. */
+	/* Until some were done twice: which call a cut catches is chance. */
 	do {
 		ck_assert_int_eq(with_cuts(FAULT_WRITE), TOOL_OK);
 		ck_assert_int_eq(with_cuts(FAULT_READ), TOOL_OK);

@@ -384,7 +384,7 @@ static struct vfs_ops shared;
 static atomic_bool others_reclaim;
 static atomic_uint left_to_reclaim, left_for_good;
 
-/* The next new lock comes too late; what then is set and cleared. */
+/* The next new lock comes too late; the locks that are set and cleared then. */
 static atomic_bool too_late;
 static struct vfs_lock undone[4];
 static unsigned nundone;

@@ -38,7 +38,7 @@ static void start(void)
 	start_told(200);
 }
 
-/* Even on a slow machine a deaf client is known to be. */
+/* Even on a slow machine a deaf client counts as deaf. */
 static void start_patient(void)
 {
 	start_told(60 * 1000);
@@ -84,7 +84,7 @@ static bool told_of(struct nlm_bytes b)
 	return n && came[n - 1].off == b.off && came[n - 1].len == b.len;
 }
 
-/* ---- what the owner does meanwhile */
+/* ---- the owner's calls meanwhile */
 
 /* No call-back comes, or each answer is lost. */
 static const uint32_t lost[] = { NLM_DEAF, NLM_SILENT };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Locks of new hosts while a disk hangs: that of the status monitor, or that of
- * the file. */
+/* Locks of new hosts while a disk hangs: the status monitor's, or the
+ * file's. */
 #include "tests/server/nlm_raw.h"
 
 #include <sys/socket.h>
@@ -240,7 +240,7 @@ static void release_locks(void)
 	struct lock_totals ended = { 0 };
 
 	nlm_release(srv.nlm, &addr, NULL, &ended);
-	/* That of the call under way is one. */
+	/* The host of the call under way is one. */
 	ck_assert_uint_ge(ended.hosts, 1);
 }
 

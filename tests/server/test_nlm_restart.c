@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * LOCKs that wait behind another call while their host restarts: what sent them
- * is gone.  And hosts of which a notice has an older state than the known one.
+ * LOCKs that wait behind another call while their host restarts: their senders
+ * are gone.  And hosts of which a notice has an older state than the known one.
  */
 #include "tests/server/nlm_raw.h"
 
@@ -31,8 +31,8 @@ static void end(void)
 TEST_CASE(.setup = start, .teardown = end);
 
 /* Has @restart end the locks of the host while its LOCK waits behind an UNLOCK
- * of the same owner, which waits for the file's turn: the server knows nothing
- * of that LOCK's host yet.  Returns the answer to the LOCK. */
+ * of the same owner, which waits for the file's turn: the server has not seen
+ * that LOCK's host yet.  Returns the answer to the LOCK. */
 static uint32_t lock_behind(void (*restart)(void))
 {
 	unsigned asked_backend = fault_calls(FAULT_LOCK);
@@ -246,8 +246,8 @@ TEST(a_restart_ends_no_call_of_a_host_that_has_another_address_for_a_name)
 	ck_assert_uint_lt(by_chance, ARRAY_SIZE(host));
 }
 
-/* Linux has one state for all of its network name spaces, which is that of the
- * status monitor that it asked last: a new state alone is no restart. */
+/* Linux has one state for all of its network name spaces, the one of the status
+ * monitor that it asked last: a new state alone is no restart. */
 TEST(a_lock_in_a_newer_state_ends_nothing_without_a_notice)
 {
 	struct nlm_process p = { "c1", 1, 4, IPPROTO_TCP, nlmr.file };

@@ -459,7 +459,7 @@ TEST(lock_managers_of_this_machine_are_called_back)
 				     "\nuser 192.0.2.9 192.0.2.9 3 24 61"));
 	listen(binder, 1);
 	notify("192.0.2.9", "c9", 11);
-	/* Ours hears it as that of a stranger. */
+	/* Our server takes it for a stranger's. */
 	ck_assert_str_eq(restarts, "c9/11 ");
 	fd = accept(binder, NULL, NULL);
 	ck_assert_int_eq(recv(fd, &(uint32_t){ 0 }, 4, MSG_WAITALL), 4);

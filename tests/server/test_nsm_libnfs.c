@@ -295,7 +295,7 @@ TEST(a_server_of_root_refuses_what_comes_from_any_port)
 {
 	uint32_t first = nsm_state(nsm);
 
-	/* A machine can lack reserved ports; nor does a user need one. */
+	/* A machine can lack reserved ports, and a user needs none. */
 	if (geteuid() != 0 || is_reserved())
 		return;
 	ask_mon(1, host, 100021);

@@ -111,8 +111,8 @@ TEST(a_restart_ends_no_locks_of_other_hosts_with_the_address)
 	ck_assert_str_eq(restarts, "c2/3 c2/5 ");
 }
 
-/* The lock manager says what an older state means: late news, or a host whose
- * state went backwards. */
+/* The lock manager decides whether an older state means late news, or a host
+ * whose state went backwards. */
 TEST(news_with_an_older_state_are_passed_on_and_repeated_ones_are_not)
 {
 	ck_assert_int_eq(monitor("c1", "192.0.2.11"), 0);
@@ -185,7 +185,7 @@ TEST(a_host_is_told_from_each_address_that_it_calls)
 		seen |= 1u << take_from(rpcbind);
 }
 
-/* ---- a user of the machine who says that he is rpc.statd */
+/* ---- a user of the machine who pretends to be rpc.statd */
 
 /* A child that listens at a port, as the user @uid; returns its process. */
 static pid_t listen_as(uid_t uid, uint16_t *port)

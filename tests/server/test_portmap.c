@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The port mapper: who is told what, and how much. */
+/* The port mapper: its answers to each caller, and their size. */
 #include "portmap/portmap.h"
 
 #include <arpa/inet.h>
@@ -197,7 +197,7 @@ TEST(nobody_can_register)
 	ck_assert_uint_eq(stats_sum_by_name("portmap_refused"), 2);
 }
 
-/* CALLIT and its like call a program for somebody else. */
+/* CALLIT and its like call a program for another host. */
 TEST(nothing_is_called_for_others)
 {
 	static const struct { uint32_t vers, proc; } rows[] = {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* gannet.conf(5) and the daemon: the start, and what SIGHUP applies. */
+/* gannet.conf(5) and the daemon: the start, and the options that SIGHUP
+ * applies. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -75,7 +75,7 @@ TEST(a_call_is_cancelled_when_its_connection_is_gone)
 	rpc_server_relieve(server);
 	ck_assert(!fake_over(c));
 	xprt_fate_end(conn.x.fate, XPRT_BROKEN);
-	/* The holder has begun what can't be undone. */
+	/* The holder has begun work that can't be undone. */
 	test_late.keeps = true;
 	rpc_server_relieve(server);
 	ck_assert(!fake_over(c));

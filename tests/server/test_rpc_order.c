@@ -298,7 +298,7 @@ TEST(a_datagram_that_gives_back_is_dropped_only_for_its_place)
 	EXPECT_EFFECTS(0, 2);
 }
 
-/* LOCK waits, its client connects again, and sends it again, and UNLOCK. */
+/* LOCK waits; its client connects again and sends it again, then UNLOCK. */
 TEST(a_duplicate_in_place_of_a_cancelled_call_is_before_later_calls)
 {
 	struct fake_call *first, *again, *later;
@@ -373,7 +373,7 @@ static void *send_many(void *arg)
 		c[own][i] = ask(conn, PLAIN,
 				(struct wish){ i % 2 ? own : 9,
 					       own * EACH + i, 0 });
-		/* The bound is not what this is about. */
+		/* This test is not about the bound. */
 		if (i % 32 == 31)
 			fake_wait(c[own][i - 31]);
 	}

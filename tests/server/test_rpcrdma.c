@@ -314,7 +314,7 @@ TEST(msgp_is_searched_for_its_padding_at_a_few_places)
 	close_all();
 }
 
-/* RFC 5666 does not say what the pad is then: the chunk is, and it needs
+/* RFC 5666 leaves the pad undefined then: the chunk is defined, and needs
  * none. */
 TEST(msgp_with_chunks_is_a_call_as_any)
 {
@@ -347,7 +347,7 @@ TEST(another_version_gets_err_vers_one_to_one)
 	peer_send(&peer);
 	peer_take(&peer);
 	ck_assert_uint_eq(peer.hdr.xid, 15);
-	ck_assert_uint_eq(peer.hdr.vers, 2);	/* that of the call */
+	ck_assert_uint_eq(peer.hdr.vers, 2);	/* the call's */
 	ck_assert_uint_eq(peer.msg.len, 28);
 	ck_assert_mem_eq(peer.msg.data + 12, "\0\0\0\4\0\0\0\1\0\0\0\1"
 			 "\0\0\0\1", 16);
@@ -411,7 +411,7 @@ TEST(xids_that_differ_get_err_chunk)
 	peer_put_call(&peer, 20, OP_SUM, 0);
 	peer_send(&peer);
 	peer_take_error(&peer, 19, RPCRDMA_ERR_CHUNK);
-	/* As does a call that has none. */
+	/* So does a message without a call. */
 	peer_begin(&peer, 21, 1, RPCRDMA_MSG);
 	peer_put_zeros(&peer, 3);
 	peer_send(&peer);
@@ -533,7 +533,7 @@ TEST(a_read_that_fails_ends_the_connection)
 	open_plain();
 	mr = peer_register(&peer, data, 100, FABRIC_REMOTE_READ);
 	peer_begin(&peer, 25, 1, RPCRDMA_MSG);
-	peer_put_read(&peer, 16, mr, 0, 200);	/* too many */
+	peer_put_read(&peer, 16, mr, 0, 200);	/* past the end */
 	peer_put_zeros(&peer, 3);
 	peer_put_call(&peer, 25, OP_SUM, 1);
 	peer_put(&peer, 200);

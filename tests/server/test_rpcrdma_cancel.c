@@ -19,7 +19,7 @@ static struct gannet_rpcrdma *c;
 static uint8_t memory[ROOM];
 static atomic_uint losses;
 
-/* While this waits, what the responder took gets no reply. */
+/* While this waits, calls that the responder took get no reply. */
 static struct loop_task stop_task;
 static sem_t stop;
 

@@ -327,9 +327,9 @@ TEST_LOOP(a_send_that_is_done_late_lets_the_next_go, 0, 5)
 }
 
 /*
- * Makes calls behind two credits, which take longer together than one reply
- * may.  Returns how often a connection was given up for silence.  *@pause: the
- * longest pause between two rounds of replies.
+ * Makes calls behind two credits, which together take longer than the limit for
+ * one reply.  Returns how often a connection was given up for silence.
+ * *@pause: the longest pause between two rounds of replies.
  */
 static unsigned long_line(uint64_t *pause)
 {

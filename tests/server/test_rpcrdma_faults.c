@@ -185,7 +185,8 @@ TEST(a_failure_of_any_operation_ends_in_order)
 		o.fabric.fail_nth = nth;
 		rig_open(&rig, &o);
 		good += run_all(&ro, false);
-		/* Everyone else is served, and so is who comes back. */
+		/* All others are served, and so is the peer when it comes
+		 * back. */
 		ck_assert_uint_eq(run_all(&ro, false), REQUESTS);
 		rig_close(&rig);
 	}

@@ -378,7 +378,7 @@ static void answer_held(void *arg)
 	liar_send(liar.held);
 }
 
-/* Section 3.8: the second credit is that of the RDMA_DONE, until the responder
+/* Section 3.8: the second credit is for the RDMA_DONE, until the responder
  * answers a call that came behind it. */
 TEST(rdma_done_takes_a_credit_until_it_was_taken)
 {

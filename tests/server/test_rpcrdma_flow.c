@@ -351,7 +351,7 @@ static void got_one(struct pool_request *r, struct buf *b)
 	buf_put(b);
 }
 
-/* The same, soon, when somebody waits for memory, and not before. */
+/* The same, soon, once a call waits for memory, and not before. */
 TEST(a_connection_that_keeps_memory_others_want_is_closed)
 {
 	struct rig_options o = { .rdma.short_ms = 100 };
@@ -450,7 +450,7 @@ TEST(read_depth_is_kept_and_used)
 	}
 }
 
-/* As the peer asks, but at most what the connection has. */
+/* As the peer asks, but at most the connection's own. */
 TEST(a_read_depth_that_changes_is_kept_and_used)
 {
 	static const uint32_t depths[][3] = {

@@ -237,7 +237,7 @@ TEST(a_connection_costs_less_than_two_mebibytes)
 			  rpcrdma_conn_bytes(&o, 0));
 	peer_close(&peer[0]);
 	peer_close(&peer[1]);
-	/* The pool's stay for those to come. */
+	/* The pool's stay for later connections. */
 	wait_until(none_left, NULL);
 	loop_fabric_count(&rig.fabric, &two);
 	ck_assert_uint_eq(two.mrs, one.mrs - 2);

@@ -395,7 +395,7 @@ TEST(forgotten_memory_of_a_call_that_waits_is_not_cached)
 	for (int i = 0; i < 2; i++)
 		ck_assert_int_eq(one_wait(&o[i]), 0);
 	rig_count(&rig, &after);
-	/* That of the second, which was not forgotten. */
+	/* The second's, which was not forgotten. */
 	ck_assert_uint_eq(after.mrs, before.mrs + 1);
 	close_all();
 }
@@ -498,7 +498,7 @@ TEST(the_cache_gives_way_when_no_more_memory_can_be_locked)
 		ck_assert_uint_eq(read_to(one_memory(memory + i * ROOM, ROOM),
 					  100),
 				  100);
-	/* Those used last have stayed. */
+	/* The ones used last have stayed. */
 	ck_assert_uint_eq(one_info(c).registered, 4);
 	read_to(one_memory(memory + 2 * ROOM, ROOM), 100);
 	ck_assert_uint_eq(one_info(c).registered, 4);

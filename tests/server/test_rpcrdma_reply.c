@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The responder and replies: where results go, and what comes back. */
+/* The responder and replies: the places of results, and the replies
+ * themselves. */
 #include <errno.h>
 
 #include "lib/stats.h"

@@ -232,8 +232,8 @@ TEST(a_handle_of_one_export_is_not_served_by_the_rule_of_another)
 	ck_assert_uint_eq(nfs_status(&c), DENIED);
 }
 
-/* A CREATE that was denied, sent again with the flavor that it takes: the cache
- * of replies knows nothing of the first. */
+/* A CREATE that was denied, sent again with a flavor that the rule takes: the
+ * reply cache has no entry of the first. */
 TEST(a_denied_call_runs_when_it_comes_with_the_right_flavor)
 {
 	ck_assert_uint_eq(make(NFSPROC3_CREATE, &tops[E_KRB], "f", &by_sys),

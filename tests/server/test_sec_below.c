@@ -126,7 +126,7 @@ TEST(a_file_system_below_has_the_flavors_of_its_export)
 	ck_assert_uint_eq(ask(NFSPROC3_GETATTR, &sub, &by_sys), DENIED);
 	ck_assert_uint_eq(look_up(&child, "..", &by_sys, &up), DENIED);
 	ck_assert_uint_eq(look_up(&child, "..", &by_krb5, &up), NFS3_OK);
-	/* Its root is mounted as that of an export is. */
+	/* Its root is mounted as an export's is. */
 	ck_assert_uint_eq(ask(NFSPROC3_GETATTR, &child, &by_sys), NFS3_OK);
 	ck_assert_uint_eq(ask(NFSPROC3_FSINFO, &child, &by_none), NFS3_OK);
 }

@@ -268,7 +268,7 @@ TEST(the_clients_end_of_tls_ends_the_connection)
 	tls_rig_start(NULL, true);
 	ck_assert(tls_client_start(&c, rig.srv.port, NULL));
 	tls_rig_post(&c);
-	/* The reply to what came before still comes. */
+	/* The reply to the call before still comes. */
 	SSL_shutdown(c.ssl);
 	ck_assert_int_eq(tls_rig_status(&c), NFS3_OK);
 	ck_assert_int_eq(SSL_read(c.ssl, c.buf, 1), 0);

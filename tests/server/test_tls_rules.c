@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Certificates of TLS, and what exports demand of a connection. */
+/* Certificates of TLS, and the demands of exports on a connection. */
 #include <string.h>
 
 #include "lib/stats.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A trace of known calls: who called what, and where the time went. */
+/* A trace of known calls: their callers, and their times. */
 #include <arpa/inet.h>
 #include <jansson.h>
 #include <signal.h>
@@ -425,7 +425,7 @@ static void two_nulls(const char *options, char *to, size_t size)
 	ck_assert_int_eq(WEXITSTATUS(pclose(f)), 0);
 }
 
-/* A filter left out would show other calls than those asked for. */
+/* A filter left out would show other calls than the ones asked for. */
 TEST_LOOP(gannetctl_refuses_a_filter_that_is_no_text, 0, 2)
 {
 	static const char *const commands[] = { "capture -w /dev/null",

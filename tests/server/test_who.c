@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* gannetctl(8) tells who does what: clients, latency, top, disconnect. */
+/* gannetctl(8) shows who is using the server: clients, latency, top,
+ * disconnect. */
 #include <ctype.h>
 #include <fcntl.h>
 #include <jansson.h>

@@ -174,7 +174,7 @@ void types_end(void)
 void types_restart(void)
 {
 	stop();
-	/* To sync the whole machine could take longer than the test may. */
+	/* To sync the whole machine could exceed the test's time limit. */
 	ck_assert(shell("sync -f $2; echo 3 > /proc/sys/vm/drop_caches"));
 	start();
 }

@@ -64,7 +64,7 @@ static void compare(const char *name)
 		      (long)y.st_size);
 }
 
-/* GETATTR says what stat() says. */
+/* GETATTR agrees with stat(). */
 static void compare_attributes(const char *name)
 {
 	nfs_fh3 file;
@@ -205,7 +205,8 @@ void names_go_as_a_local_process_has_them_go(void)
 	TAKE(steps);
 }
 
-/* The names in @in, sorted; "." and ".." left out, and what no client gets. */
+/* The names in @in, sorted; without "." and "..", and names that no client
+ * gets. */
 static void list_locally(const char *in, char *out, size_t size)
 {
 	struct dirent **list;

@@ -12,7 +12,7 @@
 #include "tests/server/nfs_names.h"
 #include "tests/unit/runner.h"
 
-#define GID	100		/* of who is not root (nfs_client.c) */
+#define GID	100		/* of a user other than root (nfs_client.c) */
 
 static const char *const verbs[] = {
 	"make", "edit", "look at", "cut", "chmod", "chown", "chgrp", "touch",

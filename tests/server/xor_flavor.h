@@ -13,8 +13,8 @@
 #include "rpc/auth.h"
 
 enum { XOR_FLAVOR = 400123, XOR_SESSION = 7 };
-/* Results are not wrapped with the key of the one nonce, and replies are not
- * signed with that of the other. */
+/* Results are not wrapped with the first nonce's key, and replies are not
+ * signed with the second's. */
 enum { XOR_NONCE_NO_WRAP = 0, XOR_NONCE_NO_SIGN = 2 };
 /* XOR_INIT is a call of procedure 0: nonce -> session.  The key is made of the
  * nonce. */

@@ -5,7 +5,7 @@
 #include <endian.h>
 #include <stdint.h>
 
-/* The second word takes back what the first one did to the hash. */
+/* The second word undoes the first one's effect on the hash. */
 static inline void make_collision(uint64_t i, uint64_t text[2])
 {
 	uint64_t h = 16 * 0x9e3779b97f4a7c15u;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* drc_fixture - a duplicate request cache, two connections that say of
- * themselves what a test wants, and one call after the other. */
+/* drc_fixture - a duplicate request cache, two connections whose state the test
+ * sets, and one call after the other. */
 #pragma once
 
 #include "rpc/drc.h"

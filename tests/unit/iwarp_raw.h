@@ -39,7 +39,7 @@ struct raw {
 	struct iwarp_depths depths;	/* the peer's, then */
 	struct iwarp_depths last_depths; /* ... and as of closed() */
 	unsigned	 read_depth;	/* for the peer's Reads */
-	bool		 reject;	/* who asks */
+	bool		 reject;	/* connection requests */
 	int		 talker;	/* the socket of a peer that sends
 					 * more before the answer */
 	struct loop_task task;

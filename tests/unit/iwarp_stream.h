@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* iwarp_stream - a stream of FPDUs that a test makes, and who takes it. */
+/* iwarp_stream - a stream of FPDUs that a test makes, and its receiver. */
 #pragma once
 
 #include <string.h>

@@ -32,7 +32,7 @@ struct world {
 	unsigned requests;		/* Reads of the peer's */
 	struct rdmap_request request;	/* the last one */
 	unsigned invalidated;
-	unsigned terminated;		/* with what code */
+	unsigned terminated;		/* its code */
 };
 
 void world_init(struct world *w, bool crc);

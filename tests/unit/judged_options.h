@@ -31,7 +31,7 @@ static const char *const options[] = {
 };
 
 /* The same, since nfs-utils 2.6.3: without TLS the server here must let in
- * those alone that it lets in. */
+ * exactly the same clients. */
 static const char *const transports[] = {
 	HOST "(rw)", HOST "(xprtsec=none)", HOST "(xprtsec=tls)",
 	HOST "(xprtsec=mtls)", HOST "(xprtsec=tls:mtls)",

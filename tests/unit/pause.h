@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * pause - waiting for what another thread or process does.
+ * pause - waiting for another thread or process.
  *
  * Tests let no time pass in another way: lint holds that.
  */

@@ -45,7 +45,7 @@ void world_open(int i, const struct posix_options *options);
 /* As after the server's restart. */
 void world_restart(void);
 void world_close(void);
-/* Runs all tests, and removes what failed ones left. */
+/* Runs all tests, and removes leftovers of failed ones. */
 int world_run(void);
 /* Of all these: makes the directories, but mounts nothing; removes them. */
 void world_base(void);

@@ -350,7 +350,7 @@ unsigned fx_conns(void)
 
 void fx_settle(void)
 {
-	/* It is about what must not happen. */
+	/* Time for events that must not happen. */
 	pause_on_purpose(50000);
 }
 

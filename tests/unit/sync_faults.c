@@ -31,7 +31,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct lost {
 	ino_t	 ino;
 	unsigned errors;
-	bool	 seen;			/* somebody was told of the last */
+	bool	 seen;			/* a call was told of the last */
 	unsigned written;		/* number of the last write */
 	unsigned safe;			/* ... that is synced, or lost */
 	uint8_t	 gone[SYNC_FAULTS_WRITES / 8];

@@ -3,10 +3,10 @@
  * sync_faults - fsync(), fdatasync(), syncfs() and pwritev2() of a disk that
  * dies, in place of the C library's in the program that links it.
  *
- * It emulates what the kernel does (errseq): data that is lost is reported
- * once to each open file description, and one that was opened after somebody
- * was told of it hears nothing.  A pause after the report, before the call
- * returns, is where other threads are told that all is well.
+ * It emulates the kernel's errseq: data that is lost is reported once to each
+ * open file description, but not to one that was opened after the first report.
+ * A pause after the report, before the call returns, is where other threads are
+ * told that all is well.
  *
  * Orders hold until they are taken back.  Any thread.
  */
@@ -45,7 +45,7 @@ extern struct sync_faults sync_faults;
 void sync_faults_lose(ino_t ino);
 /* Calls that reported it. */
 int  sync_faults_told(void);
-/* The number of this thread's last write, of those to its file, up to
+/* The number of this thread's last write, among the writes to its file, up to
  * SYNC_FAULTS_WRITES; and whether that never reached the disk. */
 #define SYNC_FAULTS_WRITES	(1u << 20)
 unsigned sync_faults_last_write(void);

@@ -21,7 +21,7 @@ struct job {
 	struct crew_job job;
 	atomic_uint	runs;
 	atomic_uint	at_once;
-	uint64_t	again;		/* what run() returns */
+	uint64_t	again;		/* the result of run() */
 };
 
 static void count(struct job *j)

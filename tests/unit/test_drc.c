@@ -254,7 +254,7 @@ TEST(the_sum_sees_every_bit_up_to_its_bound)
 static atomic_uint running[CALLS], ran[CALLS];
 static atomic_int waiting;
 
-/* Somebody who waited is back, if @who is one. */
+/* A waiter is back, if @who is one. */
 static bool back(const void *who)
 {
 	if (who)

@@ -13,7 +13,7 @@
 #define END(e)	.end = XPRT_##e
 #define SINCE(t) .since = (t)
 
-/* The cases of drc_rule.h, each with what does not matter to it. */
+/* The cases of drc_rule.h, each with the facts that don't matter to it. */
 static const struct {
 	struct drc_facts f;
 	enum drc_case	 is;
@@ -364,7 +364,8 @@ TEST(an_older_connection_is_looked_at_only_where_a_call_may_be_a_copy)
 	forget();
 }
 
-/* A client that closes its side waits for the answers, whoever else comes. */
+/* A client that closes its side waits for the answers, whichever client
+ * comes. */
 TEST(another_address_is_another_client)
 {
 	static struct wire half[100], other[3000];

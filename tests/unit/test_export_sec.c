@@ -99,8 +99,8 @@ static const struct {
 	{ "sec=sys,ro,sec=krb5,rw,sec=sys:krb5,insecure", {
 	  "ro root insecure", "ro root insecure", "rw root insecure", WEAK,
 	  WEAK } },
-	/* `none` serves all, as the anonymous user, but flavors with rights
-	 * that are theirs. */
+	/* `none` serves all callers as the anonymous user, except flavors that
+	 * have their own rights. */
 	{ "sec=none", { "ro root", "ro root all", "ro root all",
 	  "ro root all", "ro root all" } },
 	{ "sec=krb5,rw,sec=none,ro", { "ro root", "ro root all", "rw root",

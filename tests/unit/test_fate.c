@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * How a connection ended, by who ended it: over TCP, and over RDMA on the
- * loop fabric and on iWARP in user space.
+ * How a connection ended, and which side ended it: over TCP, and over RDMA on
+ * the loop fabric and on iWARP in user space.
  */
 #include "transport/fate.h"
 

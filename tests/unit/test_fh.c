@@ -351,7 +351,7 @@ TEST(servers_that_start_at_once_get_one_key)
 	}
 }
 
-/* Squashing: who asks, under which options, acts as whom. */
+/* Squashing: the caller, the options, and the user that it acts as. */
 static void assert_caller(const struct export_opts *opts,
 			  const struct export_claim *who, struct vfs_cred *out)
 {

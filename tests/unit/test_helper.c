@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The helper, with calls of the test's choice in the place of its work:
- * what an intruder could do who has taken it over. */
+/* The helper, with calls of the test's choice in the place of its work: the
+ * powers of an intruder who has taken it over. */
 #include "daemon/confine/confine.h"
 
 #include <errno.h>
@@ -102,8 +102,8 @@ TEST(a_helper_may_ask_for_quotas)
 	helper_start(CONFINE_KILL);
 	ck_assert_int_ge(sock[HELPER_QUOTA], 0);
 	for (unsigned i = 0; i < ARRAY_SIZE(commands); i++) {
-		/* A socket has none, nor has the null pointer.  The commands
-		 * are negative, as some machines pass them. */
+		/* A socket has no quota, nor has the null pointer.  The
+		 * commands are negative, as some machines pass them. */
 		struct order fd = CALL(NR_QUOTACTL_FD, 0, commands[i]);
 		struct order path = CALL(SYS_quotactl, commands[i]);
 
@@ -173,7 +173,7 @@ static const struct order forbidden[] = {
 	CALL(NR_OPEN_TREE, 0, BARE_PATH, HELPER_BARE_FLAGS | AT_RECURSIVE),
 	CALL(NR_OPEN_TREE, 0, BARE_PATH, 0),
 	CALL(NR_MOVE_MOUNT, 0, BARE_PATH, AT_FDCWD, BARE_PATH),
-	/* With other flags, of another mount and of those below. */
+	/* With other flags, of another mount and of mounts below. */
 	CALL(NR_MOUNT_SETATTR, 0, BARE_PATH, AT_EMPTY_PATH, (long)&other_attr,
 	     sizeof(other_attr)),
 	CALL(NR_MOUNT_SETATTR, 0, (long)other_path, AT_EMPTY_PATH,

@@ -13,7 +13,7 @@ static uint8_t data[128], bulk[70000];
 
 TEST_CASE(.timeout = 30);
 
-/* The device is that of a connection, and stays. */
+/* The device belongs to a connection, and stays. */
 static void open_device(void)
 {
 	int fd;
@@ -208,7 +208,7 @@ TEST(memory_is_closed_when_its_registration_ends)
 	raw_close(&raw);
 }
 
-/* RFC 5040 section 8.1.1: one tells nothing of the next. */
+/* RFC 5040 section 8.1.1: an STag reveals nothing of the next. */
 TEST(stags_can_not_be_guessed)
 {
 	enum { N = 64 };

@@ -68,7 +68,7 @@ TEST(an_active_end_of_revision_1_asks_for_nothing_enhanced)
 	raw_close(&raw);
 }
 
-/* The peer answers with @hex; returns what closed() says. */
+/* The peer answers with @hex; returns the error of closed(). */
 static int answered(const struct iwarp_options *o, const char *hex,
 		    enum term code)
 {

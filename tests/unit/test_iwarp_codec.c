@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * CRCs, start-up frames and headers, against what the kernel's siw and
- * others were seen to send.
+ * CRCs, start-up frames and headers, against recorded bytes of the kernel's siw
+ * and others.
  */
 #include <errno.h>
 #include <string.h>
@@ -372,7 +372,7 @@ TEST(a_marker_may_lie_before_the_crc)
 	sum = crc32c(0, out, 48);
 	for (unsigned i = 0; i < 4; i++)
 		ck_assert_uint_eq(out[48 + i], sum >> 8 * i & 0xff);
-	/* The next one is that of the next FPDU. */
+	/* The next one belongs to the next FPDU. */
 	m.at = 2 * MARKED_INTERVAL;
 	ck_assert_uint_eq(mark_send(&m, out, "00000002"), 52);
 	ck_assert_mem_eq(out, "\0\0\0\0\0\x2a", 6);

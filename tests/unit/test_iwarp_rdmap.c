@@ -38,7 +38,7 @@ TEST(frames_of_the_kernel_are_taken)
 	ck_assert_uint_eq(w.recv_len[0], 52);
 	world_init(&w, true);
 	len = unhex(read_request, stream);
-	ck_assert_int_eq(feed(), -EPROTO);	/* of what we have not */
+	ck_assert_int_eq(feed(), -EPROTO);	/* of unknown memory */
 	ck_assert_uint_eq(w.requests, 1);
 	ck_assert_uint_eq(w.request.len, 0x11171);
 	ck_assert_uint_eq(w.r.culprit_header, 20);

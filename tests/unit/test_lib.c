@@ -488,7 +488,7 @@ TEST(a_keyed_hash_stays_the_same_while_the_process_lives)
 	ck_assert_uint_ne(hash_values(1, 2), hash_values(2, 1));
 }
 
-/* Takes all descriptors that a user may have. */
+/* Takes all descriptors that a user is allowed. */
 static long take_all(void)
 {
 	long n = 0;
@@ -517,7 +517,7 @@ TEST(users_of_descriptors_leave_some_for_the_next_one)
 	ck_assert_int_eq(fds_free(FDS_CONNS), 300);
 }
 
-/* The least is what the process itself needs, 48, and one for each other. */
+/* The least is the process's own need, 48, and one for each other user. */
 TEST_LOOP(shares_of_descriptors_are_no_more_than_there_are, 0, 5)
 {
 	static const rlim_t limits[] = { 53, 64, 128, 512, 1024 };

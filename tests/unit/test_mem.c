@@ -277,7 +277,7 @@ TEST(a_cookie_that_was_never_given_is_bad)
 			 -EBADE);
 	ck_assert_int_eq(DO(vt.ops->readdir, &vt.who, d,
 			    .readdir.cookie = UINT64_MAX), -EBADE);
-	/* That of an entry that has gone is good. */
+	/* The cookie of a removed entry is good. */
 	ck_assert_int_eq(vt_remove(d, "f"), 0);
 	ck_assert_int_eq(GET(eof, eof, vt.ops->readdir, &vt.who, d,
 			     .readdir.cookie = 3), 0);

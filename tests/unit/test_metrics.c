@@ -210,7 +210,7 @@ TEST(a_busier_client_gets_a_name_for_what_is_new)
 {
 	hosts[2].n[CLIENT_CALLS] = 62;
 	metrics_clients_update(named, hosts, 3, others);
-	/* More than twice 30.  What it had stays with the rest. */
+	/* More than twice 30.  Its earlier share stays with the rest. */
 	ck_assert_int_eq(told(0), -1);
 	ck_assert_int_eq(told(2), 0);
 	ck_assert_int_eq(rest(), 62);

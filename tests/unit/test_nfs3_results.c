@@ -68,9 +68,9 @@ static void expect_fh(void)
 }
 
 /*
- * A result on the wire is its status, then what @form lists: a file handle (h),
- * attributes (a), both with the flag that they follow (H, A), wcc_data (W), or
- * one word of the arguments after it (w).
+ * A result on the wire is its status, then the fields in @form: a file handle
+ * (h), attributes (a), both with the flag that they follow (H, A), wcc_data
+ * (W), or one word of the arguments after it (w).
  */
 static void looks(void (*put)(struct xdr_out *, const void *), const void *res,
 		  const char *form, ...)

@@ -207,7 +207,7 @@ void freeaddrinfo(struct addrinfo *ai)
 	}
 }
 
-/* Each READ is of another length, which is also what its bytes are. */
+/* Each READ has another length, and its bytes have that value. */
 static void read_all(unsigned n, uint32_t count)
 {
 	for (unsigned i = 0; i < n; i++) {
@@ -287,7 +287,7 @@ TEST(a_server_is_dialled_as_often_as_was_asked)
 	ck_assert_uint_eq(srv.connections, 1 + 3);
 }
 
-/* The default is a minute, which is what the test would take. */
+/* The default of a minute would be the test's duration. */
 TEST(a_caller_that_has_waited_has_the_session_wait_no_longer)
 {
 	srv.mute = 1;

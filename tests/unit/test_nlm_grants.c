@@ -86,7 +86,7 @@ TEST(the_call_back_that_is_due_first_is_found_among_many)
 
 	for (unsigned i = 0; i < MANY; i++) {
 		w = wait_at(i);
-		/* In another order than that of their bytes. */
+		/* In another order than their bytes. */
 		w->next_ms = 1 + (i * 7) % MANY;
 		nlm_due_put(w, &due);
 	}
@@ -261,8 +261,8 @@ TEST(an_end_is_for_hosts_of_its_name_with_or_without_a_domain)
 	}
 }
 
-/* Such a name is not that of any host.  Of many addresses, as hosts share a
- * place by chance. */
+/* No host has such a name.  From many addresses, as hosts share a place by
+ * chance. */
 TEST(an_end_of_an_empty_name_is_not_for_all_hosts_of_its_address)
 {
 	uint64_t came = clock_ns();

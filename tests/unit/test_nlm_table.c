@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The table of locks, against a map of who has which byte. */
+/* The table of locks, against a map of the owner of each byte. */
 #include "nlm/table.h"
 
 #include <stdio.h>
@@ -189,7 +189,7 @@ TEST(a_circle_over_two_files_and_three_owners_is_a_deadlock)
 	ck_assert(!nlm_deadlock(&table, other, owner(2), &one));
 	waits_for(2, other, one);
 	ck_assert(nlm_deadlock(&table, file, owner(3), &one));
-	/* But not one who shares nothing with them. */
+	/* But not one that shares nothing with them. */
 	ck_assert(!nlm_deadlock(&table, file, owner(4), &one));
 	/* Nor for unlocked bytes. */
 	one = span(100, NLM_EOF, true);
@@ -416,7 +416,7 @@ static unsigned height_of(const struct nlm_node *n)
 	return 1 + MAX(left, right);
 }
 
-/* A search takes one path, so this is what a lock costs. */
+/* A search takes one path: this is the cost of a lock. */
 TEST(a_conflict_among_8000_ranges_lies_on_a_path_of_60)
 {
 	struct nlm_span all = { 0, NLM_EOF, true };

@@ -406,7 +406,7 @@ TEST(the_pool_works_without_a_region_that_a_device_refuses)
 	}
 	pool_usage(pool, &taken, &out);
 	ck_assert_uint_eq(taken, before);
-	/* The other device does not keep what the pool has not. */
+	/* The other device does not keep regions that the pool has given up. */
 	ck_assert_uint_eq(takes.regions, regions);
 	while (bufs) {
 		b = bufs->next;

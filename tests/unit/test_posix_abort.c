@@ -174,7 +174,8 @@ TEST_LOOP(after_a_remount_read_only_there_is_nothing_to_commit, 0, 4)
 	close_disk();
 }
 
-/* That of the mount alone hides an abort from the look at its journal. */
+/* A mount that alone becomes read-only hides an abort from the look at its
+ * journal. */
 TEST_LOOP(a_mount_that_becomes_read_only_proves_nothing, 0, 2)
 {
 	struct vfs_node *n;

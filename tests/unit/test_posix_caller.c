@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The posix backend on a file system that decides at each open, by who opens.
+ * The posix backend on a file system that decides at each open, by its caller.
  *
  * It is an ordinary one whose open() this program takes the place of: modes let
  * everyone do everything, and open() only lets in whom the test allows.
@@ -210,7 +210,7 @@ TEST_LOOP(each_caller_opens_the_directory, 0, WORLDS)
 	end();
 }
 
-/* With FILE_SYNC the file is synced, by a descriptor of someone. */
+/* With FILE_SYNC the file is synced, by any caller's descriptor. */
 TEST_LOOP(changes_are_synced_without_a_server_that_may_open, 0, WORLDS)
 {
 	struct vfs_create how = { .how = VFS_CREATE_GUARDED };

@@ -161,7 +161,7 @@ TEST(the_user_of_a_fuse_mount_is_read)
 	ck_assert(posix_mounted_parse("9 1 0:31 / /m rw - fuse.x x "
 		"rw,user_id=1000,group_id=5,allow_other\n", &m));
 	ck_assert(m.has_user && m.others);
-	/* Where it comes from is what its mounter wrote. */
+	/* Its source is whatever its mounter wrote. */
 	ck_assert(posix_mounted_parse("9 1 0:31 / /m rw - fuse.x allow_other "
 				      "rw,user_id=0,group_id=0\n", &m));
 	ck_assert(m.has_user && !m.others);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The posix backend: what READDIRPLUS shows of each entry. */
+/* The posix backend: the attributes that READDIRPLUS has of each entry. */
 #include <sys/stat.h>
 
 #include "tests/unit/posix_fixture.h"

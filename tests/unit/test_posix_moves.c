@@ -65,7 +65,7 @@ TEST_LOOP(handles_follow_what_local_processes_rename_in_place, 0, WORLDS)
 	world_close();
 }
 
-/* Without the system's handles, only once somebody has looked up where it is
+/* Without the system's handles, only once a caller has looked up where it is
  * now; a directory's files are found with it. */
 TEST_LOOP(handles_follow_what_is_moved_elsewhere_when_it_is_looked_up,
 	  0, WORLDS)

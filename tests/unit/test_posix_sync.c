@@ -116,7 +116,7 @@ TEST_LOOP(a_directory_that_can_not_be_opened_is_synced_with_its_fs, 0, 2)
 		assert_err(set_mode(dir), EROFS);
 		sync_faults.whole_errno = 0;
 	}
-	/* To have no memory says nothing of the kind. */
+	/* A lack of memory says nothing about the disk. */
 	sync_faults.open_errno = ENOMEM;
 	assert_err(set_mode(dir), ENOMEM);
 	sync_faults.open_errno = 0;
@@ -190,7 +190,7 @@ enum tells { BY_COMMIT, BY_WRITE, BY_SETATTR, NTELLS };
 struct racer {
 	struct vfs_node *n;
 	enum tells how;
-	uint64_t verf;			/* what its WRITE was answered with */
+	uint64_t verf;			/* from its WRITE's reply */
 	unsigned false_ok;
 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The requester's view of replies: what RFC 8166 does not let a responder
- * say fails the request, as it does with clients in use.
+ * The requester's view of replies: a reply that RFC 8166 forbids fails the
+ * request, as it does with clients in use.
  */
 #include <errno.h>
 

@@ -123,7 +123,7 @@ TEST(reads_go_out_as_far_as_the_read_depth)
 	ck_assert_uint_eq(nposted, 1);
 	ck_assert_uint_eq(posted[0].steps, 4);
 	complete(0);
-	/* The rest, and at once what follows. */
+	/* The rest, and at once the next chain. */
 	ck_assert_uint_eq(nposted, 3);
 	ck_assert_uint_eq(posted[1].steps, 2);
 	ck_assert_uint_eq(posted[2].steps, 2);

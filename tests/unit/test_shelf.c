@@ -163,7 +163,7 @@ TEST(a_buffer_at_a_threads_hand_serves_all_when_there_is_no_other)
 	let(&other, put_one);
 	all = take(0);
 	ck_assert_ptr_nonnull(pick(&all, other.buf));
-	/* While somebody waits, none stays at hand. */
+	/* While a request waits, no buffer stays at hand. */
 	ck_assert_ptr_null(pool_request(pool, SHELF_BUF_SIZE, &want.r));
 	let(&other, put_one);
 	ck_assert_ptr_eq(want.got, other.buf);
@@ -189,7 +189,7 @@ TEST(buffers_that_a_flow_left_at_hand_count_for_the_flow_that_takes_them)
 	mine = pool_alloc_for(pool, SHELF_BUF_SIZE, 2);
 	/* The first to be taken was the last to come back. */
 	ck_assert_ptr_eq(mine, first);
-	/* The first flow gets all that it may; the second lacks nothing. */
+	/* The first flow takes its whole share; the second lacks nothing. */
 	all = take(1);
 	ck_assert_uint_eq(bytes_out(), 128 * MIB + mine->size);
 	give(all);

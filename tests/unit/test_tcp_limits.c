@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* RPC over TCP: what bounds it, what ends it, bad peers. */
+/* RPC over TCP: limits, causes of its end, bad peers. */
 #include "transport/stream/stream.h"
 
 #include <errno.h>
@@ -95,7 +95,7 @@ TEST(bad_records_end_the_connection)
 	ends_as_bad("GET / HTTP/1.1\r\n\r\n", 18, 1);
 }
 
-/* Calls that came before are under way, those behind are not looked at. */
+/* Calls that came before are under way; later ones are not looked at. */
 TEST(a_record_that_is_no_call_ends_the_connection)
 {
 	static const enum fx_op ops[] = { FX_WORK, FX_REJECT, FX_ECHO };

@@ -210,7 +210,7 @@ TEST(an_answer_is_kept_for_its_time_and_asked_for_anew)
 	ck_assert_int_eq(find(1000, &b), -EAGAIN);
 	b = ask_service(1000);
 	ck_assert_uint_eq(asked, 2);
-	/* The same list: what backends remember of it stays good. */
+	/* The same list: answers that backends remember of it stay good. */
 	ck_assert_uint_eq(b.gids_id, a.gids_id);
 	export_caller_put(&b);
 	ngroups = 19;

@@ -137,7 +137,7 @@ TEST(a_device_without_queue_pairs_takes_no_peer)
 	end();
 }
 
-/* ---- what the driver tells of and the user library lacks */
+/* ---- features that the driver reports and the user library lacks */
 
 static const enum fabric_opcode sent[] = { FABRIC_WRITE, FABRIC_SEND_INV,
 					   FABRIC_WRITE, FABRIC_SEND_INV,
@@ -177,7 +177,7 @@ static void are_posted_plain(void)
 	}
 }
 
-/* The next peer's connection is told what the device can do; ours stays. */
+/* The next peer's connection gets the device's new features; ours stays. */
 static void next_is_told(bool remote_inv)
 {
 	struct fabric_conn *ours = conn;

@@ -196,7 +196,7 @@ TEST_LOOP(only_the_sink_of_a_read_is_open_and_only_until_it_is_done, 0, 2)
 		ck_assert_uint_eq(atomic_load(&taken), i - 1);
 		fake_send_done(IBV_WC_SUCCESS);
 		EVENTUALLY(atomic_load(&taken) == i);
-		/* Before anybody looks at what came. */
+		/* Closed before the server looks at the data. */
 		ck_assert_uint_eq(atomic_load(&open_when_taken), 0);
 		ck_assert_uint_eq(fake.opened, _i ? i : 0);
 	}
@@ -224,7 +224,7 @@ TEST(a_connection_that_ends_leaves_nothing_open)
 	ck_assert_uint_eq(atomic_load(&taken), 0);
 }
 
-/* The data could still be changed, and that of the buffer's next user. */
+/* The data could still be changed, and so could the buffer's next user's. */
 TEST(a_sink_that_can_not_be_closed_costs_its_call_and_its_connection)
 {
 	uint64_t stuck = stats_sum_by_name("verbs_stuck_mrs");

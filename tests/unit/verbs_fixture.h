@@ -57,5 +57,5 @@ void finish(void);
 /* Waits until the loops have run all their tasks. */
 void settle(void);
 void op_init(struct op *o);
-/* @n - 1 Writes and a Send; those named in @with have an op. */
+/* @n - 1 Writes and a Send; the ones named in @with have an op. */
 struct fabric_wr *chain(unsigned n, uint64_t with);

@@ -13,7 +13,7 @@
 
 struct vfs_suite_params {
 	const struct vfs_ops *ops;
-	/* Before each test: fills in what mount is called with.  After it. */
+	/* Before each test: fills in the arguments of mount.  After it. */
 	void (*setup)(struct vfs_config *config);
 	void (*teardown)(void);
 	/* The user of most tests, who may write to the root directory. */

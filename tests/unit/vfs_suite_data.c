@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Any backend: what files hold, their sizes and times. */
+/* Any backend: contents of files, their sizes and times. */
 #include "tests/unit/vfs_suite.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* data - files of known bytes, and what to print of a condition that fails. */
+/* data - files of known bytes, and messages about conditions that fail. */
 #include "tests/lab/fscheck/fscheck.h"
 
 #include <errno.h>

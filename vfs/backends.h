@@ -7,13 +7,13 @@
 /* A directory of this system.  vfs/posix/. */
 extern const struct vfs_ops posix_vfs_ops;
 /*
- * Has no tree of that backend show or change what is at the @n @paths, nor what
- * is in a directory there, from now on; the list before is forgotten.  Copies
- * them.  0; -ENOMEM; or -ETIMEDOUT: a path that the list before does not have is
- * on a file system that does not answer.  One thread at a time; may block.
+ * Keeps all trees of that backend from showing or changing the files at the @n
+ * @paths, or in directories there, from now on; replaces the previous list.
+ * Copies @paths.  0; -ENOMEM; or -ETIMEDOUT: the previous list lacks a path,
+ * and its file system does not answer.  One thread at a time; can block.
  */
 int posix_keep_out(const char *const *paths, size_t n);
-/* The same, but the list before stays as well, until posix_keep_out(). */
+/* The same, but the previous list stays too, until posix_keep_out(). */
 int posix_keep_out_too(const char *const *paths, size_t n);
 /* Has the thread act as the server, if it acts as a caller of such a tree.  Not
  * on a poller. */

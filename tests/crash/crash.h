@@ -19,8 +19,6 @@ struct crash {
 	bool	 errors;		/* the disk failed: calls can fail */
 	int	 may[4];		/* statuses that they can have */
 	bool	 state_apart;		/* on another file system */
-	bool	 keeps_both;		/* a cut in a RENAME can leave the old
-					 * name of a file beside the new one */
 	const char *options;		/* of the posix backend: ",async" */
 
 	struct daemon_run d;

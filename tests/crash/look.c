@@ -91,20 +91,6 @@ static bool fits(struct state *s, const struct seen *seen)
 	return true;
 }
 
-/* True if the server shows both names of a file that an unanswered RENAME was
- * to move, which @after has at the new one. */
-static bool has_both(const struct crash *c, const struct slot *slot,
-		     struct state *after, const struct seen *seen)
-{
-	const struct op *op = &slot->op;
-
-	if (!c->keeps_both || op->kind != OP_RENAME ||
-	    after->obj[op->obj].kind == KIND_DIR)
-		return false;
-	after->name[op->name] = op->obj;
-	return fits(after, seen);
-}
-
 /* Sets slot->s to the names that the server shows: the state before the
  * unanswered operation, or after it. */
 static void adopt(struct crash *c, struct slot *slot)
@@ -123,7 +109,7 @@ static void adopt(struct crash *c, struct slot *slot)
 		model_remember(slot, -1);
 		if (slot->op.kind != OP_WRITE && slot->op.kind != OP_COMMIT)
 			model_apply(&after, &slot->op, &nothing);
-		if (fits(&after, &seen) || has_both(c, slot, &after, &seen)) {
+		if (fits(&after, &seen)) {
 			slot->s = after;
 			return;
 		}

@@ -90,8 +90,6 @@ static struct rig *rig_start(int kind)
 	disk_start(&r->disk, r->c.d.dir, kinds[kind].mkfs);
 	disk_mount(&r->disk, kinds[kind].type, r->mnt);
 	r->c.table = r->c.handles_may_go = kinds[kind].table;
-	/* When btrfs replays its log. */
-	r->c.keeps_both = strcmp(kinds[kind].type, "btrfs") == 0;
 	crash_prepare(&r->c, r->mnt);
 	sync_all(r);
 	return r;

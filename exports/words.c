@@ -80,7 +80,7 @@ static bool is_blank(int c)
 	return c == ' ' || c == '\t' || c == '\r';
 }
 
-/* Skips to the next word of the entry.  False: no more words. */
+/* Skips to the next word of the entry.  False: the entry ends. */
 static bool skip_blank(struct words *w)
 {
 	while (is_blank(peek_char(w)))

@@ -30,7 +30,7 @@ struct errand {
 	struct errand	*next;
 };
 
-/* How long an owner waits, 2,000; tests set it. */
+/* The wait of an owner in ms, 2,000; tests set it. */
 extern _Atomic unsigned errand_wait_ms;
 
 /*

@@ -345,7 +345,7 @@ void nlm_host_monitored(struct nlm_table *t, struct nlm_host *h);
 void nlm_table_ended(struct nlm_table *t, const struct nlm_who *who,
 		     uint32_t state);
 /* True if a call of @h in @state that came at @ns came before locks were ended,
- * perhaps those of @h. */
+ * which can be locks of @h. */
 bool nlm_table_is_outlived(const struct nlm_table *t, const struct nlm_host *h,
 			   uint64_t ns, uint32_t state);
 /* The host has no owners. */

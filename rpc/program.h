@@ -53,7 +53,7 @@ struct program_row {
 	void (*locks)(struct rpc_program *prog, unsigned max, lock_view_fn *fn,
 		      void *arg, struct lock_totals *totals);
 	/* NULL, or ends all locks and waits of the client at @addr, as if it
-	 * had restarted; with @name only those of its host with that name.
+	 * had restarted; with @name, only the locks of its host @name.
 	 * Adds the ended locks to *@ended; its hosts are the hosts that had
 	 * any.  Doesn't wait. */
 	void (*release)(struct rpc_program *prog, const struct in6_addr *addr,

@@ -50,8 +50,8 @@ static void start_krb5(int way, const char *sec)
 
 	kdc_start(&kdc, "aes256-cts-hmac-sha1-96");
 	ck_assert_ptr_nonnull(getcwd(cwd, sizeof(cwd)));
-	/* Where localhost is ::1, too, nobody listens there: the rule is for
-	 * 127.0.0.1. */
+	/* localhost can also be ::1, but the export's rule is for 127.0.0.1:
+	 * the server listens there alone. */
 	snprintf(settings, sizeof(settings), "[exports]\n"
 		 "backend-dir = %s/modules/krb5\n[server]\n"
 		 "bind = 127.0.0.1\n"

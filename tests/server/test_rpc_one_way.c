@@ -131,8 +131,8 @@ TEST(a_call_that_is_sent_once_says_whether_it_may_have_come)
 
 	/* There is an rpcbind, which does not answer. */
 	ck_assert_int_eq(call_once(0, 100), -EHOSTUNREACH);
-	/* It takes only what it sends itself: others are told that nobody
-	 * listens, as they could be about an earlier call. */
+	/* The socket takes datagrams from itself alone.  The kernel refuses the
+	 * call's, as a firewall could refuse an earlier one. */
 	ck_assert_int_eq(connect(sock, (struct sockaddr *)&at, sizeof(at)), 0);
 	ck_assert_int_eq(call_once(at.sin_port, 60000), -ECONNRESET);
 }

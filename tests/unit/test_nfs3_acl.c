@@ -73,7 +73,7 @@ static const struct {
 	BAD({ U, 0, 6 }, { U, 1, 6 }, { G, 0, 4 }, { O, 0, 1 }),
 	BAD({ U, 0, 6 }, { NU, 5, 6 }, { NU, 5, 4 }, { G, 0, 4 },
 	    { M, 0, 7 }, { O, 0, 1 }),
-	/* nobody's, or of no kind; or the permission is invalid. */
+	/* no user's, or of no kind; or the permission is invalid. */
 	BAD({ U, 0, 6 }, { NU, UINT32_MAX, 6 }, { G, 0, 4 },
 	    { M, 0, 7 }, { O, 0, 1 }),
 	BAD({ U, 0, 6 }, { 0x40, 0, 6 }, { G, 0, 4 }, { O, 0, 1 }),

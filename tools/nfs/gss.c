@@ -203,7 +203,8 @@ static int put_data(struct gss_login *l, struct xdr_out *x, uint32_t xid,
 
 	if (c->seq + 1 >= GSS_MAXSEQ)
 		l->usable = false;
-	/* One that is being made meanwhile is not refused by this. */
+	/* 0: the caller then refuses no context, as the next one can be in
+	 * the making. */
 	op->context = l->usable ? l->number : 0;
 	if (!l->usable)
 		return -EKEYREVOKED;

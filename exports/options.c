@@ -469,16 +469,12 @@ static int apply(const struct option_row *row, const char *opt,
 /* The option that @opt is most like, or NULL. */
 static const char *option_like(const char *opt)
 {
-	size_t len = strcspn(opt, "=");
-	unsigned far, least = UINT_MAX;
 	const char *found = NULL;
+	unsigned far = UINT_MAX;
 
 	for (unsigned i = 0; i < ARRAY_SIZE(rows); i++)
-		if (alike(opt, len, rows[i].name, strcspn(rows[i].name, "="),
-			  &far) && far < least) {
-			least = far;
+		if (alike(opt, rows[i].name, &far))
 			found = rows[i].name;
-		}
 	return found;
 }
 

@@ -4,6 +4,7 @@
 #include "lib/alike.h"
 
 #include <ctype.h>
+#include <string.h>
 
 #include "lib/util.h"
 
@@ -15,10 +16,10 @@ static bool is_same_char(char a, char b)
 	       tolower((unsigned char)(b == '-' ? '_' : b));
 }
 
-bool alike(const char *a, size_t alen, const char *b, size_t blen,
-	   unsigned *far)
+bool alike(const char *a, const char *b, unsigned *far)
 {
 	unsigned d[WORD_MAX + 1][WORD_MAX + 1];
+	size_t alen = strcspn(a, "="), blen = strcspn(b, "=");
 
 	if (alen > WORD_MAX || blen > WORD_MAX)
 		return false;
@@ -39,8 +40,10 @@ bool alike(const char *a, size_t alen, const char *b, size_t blen,
 				least = MIN(least, d[i - 2][j - 2] + other);
 			d[i][j] = least;
 		}
-	*far = d[alen][blen];
 	/* A short word is a slip or two from many others. */
-	alen = MIN(alen, blen) / 3;
-	return *far <= MIN(alen, (size_t)2);
+	if (d[alen][blen] > 2 || d[alen][blen] > MIN(alen, blen) / 3 ||
+	    d[alen][blen] >= *far)
+		return false;
+	*far = d[alen][blen];
+	return true;
 }

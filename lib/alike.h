@@ -3,13 +3,10 @@
 #pragma once
 
 #include <stdbool.h>
-#include <stddef.h>
 
 /*
- * True if the words @a and @b of @alen and @blen bytes are so alike that one is
- * likely the other with a slip of a key or two.  Sets *@far to the number of
- * slips.  '-' and '_' are the same,
- * and so are 'A' and 'a'.
+ * True if @a is likely @b, each up to its '=', with a slip of a key or two, and
+ * with fewer than *@far slips, which is then set to their number: begin with
+ * UINT_MAX to find the nearest word.  '-' equals '_', and 'A' equals 'a'.
  */
-bool alike(const char *a, size_t alen, const char *b, size_t blen,
-	   unsigned *far);
+bool alike(const char *a, const char *b, unsigned *far);

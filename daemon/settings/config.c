@@ -92,16 +92,13 @@ static char *read_line(char *out, int size, void *arg)
 static const char *key_like(const char *section, const char *key)
 {
 	const struct option_row *row;
-	unsigned far, least = UINT_MAX;
 	const char *found = NULL;
+	unsigned far = UINT_MAX;
 
 	for (unsigned i = 0; (row = option_row(i)); i++)
 		if (row->section && strcmp(row->section, section) == 0 &&
-		    alike(key, strlen(key), row->key, strlen(row->key),
-			  &far) && far < least) {
-			least = far;
+		    alike(key, row->key, &far))
 			found = row->key;
-		}
 	return found;
 }
 

@@ -2,6 +2,7 @@
 /* gannetctl - asks a gannetd of this machine for its state, gannetctl(8). */
 #include <errno.h>
 #include <getopt.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -113,16 +114,18 @@ static const struct ctl_command *find_command(const char *name)
 static int complain_unknown(const char *name)
 {
 	const struct ctl_command *c;
-	unsigned far;
+	const char *like = NULL;
+	unsigned far = UINT_MAX;
 
 	for (unsigned i = 0; name && (c = ctl_command(i)); i++)
-		if (alike(name, strlen(name), c->name, strlen(c->name), &far)) {
-			complain("%s: there is no such command; did you mean "
-				 "'%s'?", name, c->name);
-			return USAGE;
-		}
-	complain("%s%s: see gannetctl --help", name ? : "no command",
-		 name ? ": there is no such command" : "");
+		if (alike(name, c->name, &far))
+			like = c->name;
+	if (like)
+		complain("%s: there is no such command; did you mean '%s'?",
+			 name, like);
+	else
+		complain("%s%s: see gannetctl --help", name ? : "no command",
+			 name ? ": there is no such command" : "");
 	return USAGE;
 }
 

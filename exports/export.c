@@ -84,8 +84,7 @@ fail:
 	return err;
 }
 
-void export_table_protection(struct export_table *t,
-			     enum export_protection most)
+void export_table_protection(struct export_table *t, enum rpc_protection most)
 {
 	t->config.protection = most;
 }
@@ -286,10 +285,10 @@ static void refuse_flavor(struct export_table *t, const struct export *e,
 
 static void refuse_clear(struct export_table *t, const struct export *e,
 			 const struct addr *a, unsigned port,
-			 enum export_protection least)
+			 enum rpc_protection least)
 {
 	stat_inc(export_unprotected);
-	refusal_log(t, e, a, port, least == EXPORT_MTLS ?
+	refusal_log(t, e, a, port, least == RPC_MTLS ?
 		    "it demands TLS with a certificate of the client's "
 		    "(xprtsec=mtls)" : "it demands TLS (xprtsec=tls)");
 }

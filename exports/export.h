@@ -37,13 +37,6 @@ struct export_sec {
 	bool	 given;		/* by a sec=; else it is that of AUTH_SYS */
 };
 
-/* How a connection protects its calls: each more than the one before. */
-enum export_protection {
-	EXPORT_CLEAR,
-	EXPORT_TLS,
-	EXPORT_MTLS,		/* ... and the client proved which host it is */
-};
-
 /* One client's rights on one export: exports(5) options. */
 struct export_opts {
 	bool	 rw;
@@ -67,7 +60,7 @@ struct export_opts {
 	uint64_t fsid;		/* of fattr3.  In a rule: set with has_id alone;
 				 * in options that were found for a client:
 				 * always set */
-	enum export_protection least;	/* of its calls of NFS: xprtsec= */
+	enum rpc_protection least;	/* of its calls of NFS: xprtsec= */
 	bool	 least_given;	/* by an xprtsec= */
 	struct export_sec sec;
 	struct rates client_max;	/* limits for each address */
@@ -106,8 +99,7 @@ struct export_config {
 	const struct backends *backends;
 	const char *state_dir;		/* NULL: nothing is kept */
 	bool manage_gids;		/* of entries that don't say */
-	enum export_protection protection;	/* the most that connections
-						 * can have */
+	enum rpc_protection protection;	/* the most that connections have */
 	bool krb5;			/* callers can come by Kerberos */
 	bool check;			/* nothing is served: see vfs_config */
 	/* Both functions can be NULL.  @e is new, not mounted, and no reader
@@ -125,8 +117,7 @@ int  export_table_create(const struct export_config *config,
 			 struct export_table **out);
 void export_table_destroy(struct export_table *t);
 /* Changes config.protection, for later parsing.  Publisher's thread. */
-void export_table_protection(struct export_table *t,
-			     enum export_protection most);
+void export_table_protection(struct export_table *t, enum rpc_protection most);
 /* Changes config.manage_gids, for later parsing.  Publisher's thread. */
 void export_table_manage_gids(struct export_table *t, bool yes);
 
@@ -206,9 +197,9 @@ struct export_peer {
 	bool	    any_port;		/* `secure` is not for its transport */
 	enum rpc_auth_flavor flavor;	/* how it said who it is */
 	enum export_need need;
-	/* Of its connection.  EXPORT_MTLS where stock clients call in clear
+	/* Of its connection.  RPC_MTLS where stock clients call in clear
 	 * whatever they mounted with: to mount, and for locks. */
-	enum export_protection protection;
+	enum rpc_protection protection;
 };
 
 /* "krb5p", as exports(5) has it: a literal; NULL: it is no flavor of

@@ -247,8 +247,7 @@ struct option_target {
 	unsigned sec_active;		/* bits: flavors of the last sec= in
 					 * this list, by their places */
 	bool	has_krb5;		/* callers can come by Kerberos */
-	enum export_protection protection;	/* the most that callers can
-						 * have */
+	enum rpc_protection protection;	/* the most that callers have */
 	/* Called for an option that is accepted but ignored; or NULL. */
 	void  (*warn)(void *arg, const char *text);
 	void   *arg;

@@ -211,14 +211,14 @@ static int set_mountpoint(const struct option_row *row, const char *value,
 
 /* The words of xprtsec=. */
 static const char *const protections[] = {
-	[EXPORT_CLEAR] = "none", [EXPORT_TLS] = "tls", [EXPORT_MTLS] = "mtls",
+	[RPC_CLEAR] = "none", [RPC_TLS] = "tls", [RPC_MTLS] = "mtls",
 };
 
 /* The least of "a:b:c", or -EINVAL. */
 static int read_least(const struct option_row *row, const char *value,
 		      char **err)
 {
-	unsigned least = EXPORT_MTLS;
+	unsigned least = RPC_MTLS;
 
 	for (const char *list = value;; list++) {
 		size_t len = strcspn(list, ":");
@@ -256,7 +256,7 @@ static int set_xprtsec(const struct option_row *row, const char *value,
 	if (!t->opts.least_given || t->opts.least > (unsigned)least)
 		t->opts.least = (unsigned)least;
 	t->opts.least_given = true;
-	if (t->protection == EXPORT_CLEAR && strcmp(value, "none") != 0)
+	if (t->protection == RPC_CLEAR && strcmp(value, "none") != 0)
 		warn(t, "xprtsec=%s: there is no TLS here: only callers "
 		     "without it are served", value);
 	return 0;
@@ -442,7 +442,7 @@ void export_opts_print(const struct export_opts *opts, FILE *out)
 		print_mixed(opts, out);
 	else
 		fprintf(out, "sec=%s", list);
-	if (opts->least != EXPORT_CLEAR)
+	if (opts->least != RPC_CLEAR)
 		fprintf(out, ",xprtsec=%s", protections[opts->least]);
 	print_rates(&opts->client_max, ",client_", out);
 }
@@ -545,7 +545,7 @@ static void warn_of_krb5(struct option_target *t)
 
 int export_opts_finish(struct option_target *t, char **err)
 {
-	if (t->opts.least > t->protection && t->protection == EXPORT_CLEAR)
+	if (t->opts.least > t->protection && t->protection == RPC_CLEAR)
 		return fail_with(err, "xprtsec= without none is refused: "
 				   "there is no TLS here, and calls would go "
 				   "unprotected; add none if that is meant");

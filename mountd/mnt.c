@@ -64,7 +64,7 @@ static struct walk_client client_of(struct rpc_call *call)
 			.addr = rpc_call_peer(call), .flavor = cred->flavor,
 			.any_port = call->msg->xprt->any_port,
 			.need = EXPORT_MOUNTS,
-			.protection = EXPORT_MTLS,
+			.protection = RPC_MTLS,
 		},
 		.who = {
 			.none = cred->flavor == RPC_AUTH_NONE,

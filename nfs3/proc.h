@@ -85,17 +85,13 @@ static inline struct nfs3_op *nfs3_op(struct rpc_call *call)
 	return rpc_state(call);
 }
 
-_Static_assert((int)XPRT_TLS == (int)EXPORT_TLS &&
-	       (int)XPRT_MTLS == (int)EXPORT_MTLS, "the same");
-
 /* The caller, for exports/. */
 static inline struct export_peer nfs3_peer(const struct rpc_call *call)
 {
 	return (struct export_peer){
 		.addr = rpc_call_peer(call), .flavor = call->cred.flavor,
 		.any_port = call->msg->xprt->any_port,
-		.protection = (enum export_protection)
-			call->msg->xprt->protection,
+		.protection = call->msg->xprt->protection,
 	};
 }
 

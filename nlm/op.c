@@ -44,7 +44,7 @@ int nlm_find_export(struct rpc_call *call)
 	const struct export_peer peer = {
 		.addr = rpc_call_peer(call), .flavor = cred->flavor,
 		.any_port = call->msg->xprt->any_port,
-		.protection = EXPORT_MTLS,
+		.protection = RPC_MTLS,
 		.need = EXPORT_LOCKS,
 	};
 	const struct export_claim who = {

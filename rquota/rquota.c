@@ -37,7 +37,7 @@ static struct walk_client quota_client(struct rpc_call *call)
 		.peer = {
 			.addr = rpc_call_peer(call), .flavor = cred->flavor,
 			.any_port = true,
-			.protection = EXPORT_MTLS,
+			.protection = RPC_MTLS,
 		},
 		.who = {
 			.none = cred->flavor == RPC_AUTH_NONE,

@@ -25,6 +25,7 @@
 #include "transport/life.h"
 #include "transport/pipe.h"
 #include "transport/pool.h"
+#include "wire/header.h"
 
 /* The most pieces of a call: inline bytes and chunks in turn. */
 #define MSG_MAX_SEGS	9
@@ -156,9 +157,6 @@ struct xprt_ops {
 	void (*free)(struct xprt *x);
 };
 
-/* TLS: MTLS if the client has proven which host it is. */
-enum xprt_protection { XPRT_CLEAR, XPRT_TLS, XPRT_MTLS };
-
 /* The part of a connection that is common to all transports. */
 struct xprt {
 	/* "tcp 192.0.2.7:801".  First: a tracer that gets the connection's
@@ -177,7 +175,7 @@ struct xprt {
 	bool			 rdma;		/* RPC-over-RDMA */
 	bool			 takes_pipes;
 	/* Set before the first call that it protects. */
-	enum xprt_protection	 protection;
+	enum rpc_protection	 protection;
 	bool			 datagram;	/* the peer's address can be
 						 * forged */
 	/* Clients send calls again on the same connection. */

@@ -29,6 +29,13 @@ enum rpc_auth_flavor {
 	RPC_AUTH_UNKNOWN = 0xffffffff,	/* not on the wire: grants nothing */
 };
 
+/* How a connection protects its calls: each more than the one before. */
+enum rpc_protection {
+	RPC_CLEAR,
+	RPC_TLS,		/* RFC 9289 */
+	RPC_MTLS,		/* ... and the client proved which host it is */
+};
+
 /* RFC 5531 section 9. */
 enum rpc_auth_stat {
 	RPC_AUTH_OK = 0,

@@ -213,7 +213,7 @@ bool options_has_krb5(const struct options *o);
  * the reason in *@why (malloced; NULL: no memory for it). */
 int options_tls(const struct options *o, struct tls_config **out, char **why);
 /* The most that connections can have with @o. */
-enum export_protection options_protection(const struct options *o);
+enum rpc_protection options_protection(const struct options *o);
 
 /* dropins - the files of a directory whose names end alike. */
 

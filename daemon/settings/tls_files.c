@@ -32,8 +32,7 @@ int options_tls(const struct options *o, struct tls_config **out, char **why)
 	return err;
 }
 
-enum export_protection options_protection(const struct options *o)
+enum rpc_protection options_protection(const struct options *o)
 {
-	return !o->tls_cert ? EXPORT_CLEAR : o->tls_ca ? EXPORT_MTLS :
-	       EXPORT_TLS;
+	return !o->tls_cert ? RPC_CLEAR : o->tls_ca ? RPC_MTLS : RPC_TLS;
 }

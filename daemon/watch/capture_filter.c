@@ -141,7 +141,7 @@ static bool has_handle(const struct capture_filter *f, const struct msg *m,
 	const struct export_peer peer = {
 		.addr = (const struct sockaddr *)&m->xprt->peer,
 		.any_port = true, .need = EXPORT_LOCKS,
-		.protection = EXPORT_MTLS,
+		.protection = RPC_MTLS,
 	};
 	struct export_opts opts;
 	struct vfs_handle handle;

@@ -54,7 +54,7 @@ struct harness_config {
 	uint32_t	      unread_ms;	/* struct tcp_options */
 	const struct tls_files *tls;	/* NULL: no TLS */
 	struct tcp_tls	      tls_limits;	/* the numbers */
-	enum export_protection protection;	/* of exports */
+	enum rpc_protection protection;	/* of exports */
 };
 
 struct harness {

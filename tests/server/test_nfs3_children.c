@@ -227,7 +227,7 @@ TEST(a_child_in_use_stays_open_however_many_are_entered)
 				    .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	const struct export_peer from = { (struct sockaddr *)&peer, true,
 					  RPC_AUTH_SYS, EXPORT_CALLS,
-					  EXPORT_CLEAR };
+					  RPC_CLEAR };
 	struct vfs_handle h;
 	struct export_opts opts;
 	struct export_tree *e;

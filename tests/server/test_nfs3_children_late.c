@@ -113,7 +113,7 @@ static struct export_tree *use_child(void)
 				  .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	const struct export_peer from = { (struct sockaddr *)&at, true,
 					  RPC_AUTH_SYS, EXPORT_CALLS,
-					  EXPORT_CLEAR };
+					  RPC_CLEAR };
 	struct export_opts opts;
 	struct export_tree *e;
 	struct vfs_handle h;

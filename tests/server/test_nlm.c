@@ -205,7 +205,7 @@ static struct export_tree *keep_export(nfs_fh3 fh)
 	};
 	const struct export_peer from = { (const struct sockaddr *)&at, true,
 					  RPC_AUTH_SYS, EXPORT_LOCKS,
-					  EXPORT_CLEAR };
+					  RPC_CLEAR };
 	struct export_opts opts;
 	struct vfs_handle h;
 	struct export_tree *e;

@@ -30,7 +30,7 @@ void tls_rig_start(const struct tcp_tls *limits, bool trusts)
 {
 	struct tls_files files = tls_pki_files(&rig.pki);
 	struct harness_config c = { .tls = &files, .exports = exports_text,
-				    .protection = EXPORT_MTLS };
+				    .protection = RPC_MTLS };
 
 	if (!trusts)
 		files.ca = files.crl = NULL;

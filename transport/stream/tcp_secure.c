@@ -160,7 +160,7 @@ static void begin_tls(struct tcp_secure *s)
 	stat_inc(tls_begun);
 	s->stage = OPEN;
 	uncount(s);
-	conn->xprt.protection = mutual ? XPRT_MTLS : XPRT_TLS;
+	conn->xprt.protection = mutual ? RPC_MTLS : RPC_TLS;
 	/* RFC 9289 section 6.1 wants the choice logged. */
 	xprt_log_limited(&conn->xprt, LOG_LEVEL_DEBUG, "TLS begins, with%s a "
 			 "trusted certificate of the client's",

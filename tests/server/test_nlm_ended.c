@@ -16,7 +16,7 @@ static const struct nlm_bytes head = { 0, 1, true };
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 static bool held;
-static unsigned nasked;
+static _Atomic unsigned nasked;
 
 static struct vfs_ops ops;
 
@@ -51,16 +51,6 @@ static unsigned hold(bool hold)
 	held = hold;
 	n = nasked;
 	pthread_cond_broadcast(&changed);
-	pthread_mutex_unlock(&lock);
-	return n;
-}
-
-static unsigned count_asked(void)
-{
-	unsigned n;
-
-	pthread_mutex_lock(&lock);
-	n = nasked;
 	pthread_mutex_unlock(&lock);
 	return n;
 }
@@ -117,7 +107,7 @@ static uint32_t lock_beside(void (*end_all)(void))
 	unsigned asked = hold(true);
 
 	nlmr_lock(0, 0);
-	EVENTUALLY(count_asked() > asked);
+	EVENTUALLY(nasked > asked);
 	end_all();
 	hold(false);
 	return nlmr_status();
@@ -146,7 +136,7 @@ TEST_LOOP(a_waiter_is_not_told_of_a_lock_that_ended_meanwhile, 0, 2)
 	ck_assert_uint_eq(nlmc_lock(&one, head, true), NLM4_BLOCKED);
 	asked = hold(true);
 	nlmr_unlock(1, 0);
-	EVENTUALLY(count_asked() > asked);
+	EVENTUALLY(nasked > asked);
 	ends[_i]();
 	hold(false);
 	ck_assert_uint_eq(nlmr_status(), NLM4_GRANTED);

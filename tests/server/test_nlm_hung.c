@@ -16,7 +16,7 @@
 /* The calls that the status monitor has. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static void *asked[2 * ROOM];
-static unsigned nasked, nforgotten;
+static _Atomic unsigned nasked, nforgotten;
 static void (*tell_done)(void *arg, int err);
 
 static void monitor_hangs(struct nsm *nsm, const struct rpc_host *host,
@@ -24,7 +24,8 @@ static void monitor_hangs(struct nsm *nsm, const struct rpc_host *host,
 {
 	pthread_mutex_lock(&lock);
 	tell_done = done;
-	asked[nasked++] = arg;
+	asked[nasked] = arg;
+	nasked++;
 	pthread_mutex_unlock(&lock);
 }
 
@@ -41,26 +42,6 @@ static bool monitor_forgets(struct nsm *nsm, void *arg)
 	nforgotten += found;
 	pthread_mutex_unlock(&lock);
 	return found;
-}
-
-static unsigned count_asked(void)
-{
-	unsigned n;
-
-	pthread_mutex_lock(&lock);
-	n = nasked;
-	pthread_mutex_unlock(&lock);
-	return n;
-}
-
-static unsigned count_forgotten(void)
-{
-	unsigned n;
-
-	pthread_mutex_lock(&lock);
-	n = nforgotten;
-	pthread_mutex_unlock(&lock);
-	return n;
 }
 
 static void start(void)
@@ -89,7 +70,7 @@ TEST(locks_that_wait_for_the_status_monitor_are_bounded)
 	/* LOCKs without a place have to come again. */
 	for (unsigned i = 0; i < 2; i++)
 		ck_assert_uint_eq(nlmr_status(), NLM4_DENIED_GRACE_PERIOD);
-	EVENTUALLY(count_asked() == ROOM);
+	EVENTUALLY(nasked == ROOM);
 	ck_assert_uint_eq(stats_sum_by_name("nlm_asking_full"), 2);
 	for (unsigned i = 0; i < ROOM; i++)
 		tell_done(asked[i], 0);
@@ -98,7 +79,7 @@ TEST(locks_that_wait_for_the_status_monitor_are_bounded)
 	/* A place is free again.  An old number would make the call a
 	 * duplicate, which gets its old reply. */
 	send_lock(ROOM + 2);
-	EVENTUALLY(count_asked() == ROOM + 1);
+	EVENTUALLY(nasked == ROOM + 1);
 	tell_done(asked[ROOM], 0);
 	ck_assert_uint_eq(nlmr_status(), NLM4_GRANTED);
 	close(nlmr.fd);
@@ -108,13 +89,13 @@ TEST(a_connection_that_goes_takes_its_waiting_locks_along)
 {
 	for (uint32_t i = 0; i < ROOM; i++)
 		send_lock(i);
-	EVENTUALLY(count_asked() == ROOM);
+	EVENTUALLY(nasked == ROOM);
 	close(nlmr.fd);
 	EVENTUALLY((rpc_server_relieve(srv.server),
-		    count_forgotten() == ROOM));
+		    nforgotten == ROOM));
 	nlmr.fd = daemon_connect(srv.port);
 	send_lock(ROOM);
-	EVENTUALLY(count_asked() == ROOM + 1);
+	EVENTUALLY(nasked == ROOM + 1);
 	tell_done(asked[ROOM], 0);
 	ck_assert_uint_eq(nlmr_status(), NLM4_GRANTED);
 	close(nlmr.fd);
@@ -135,10 +116,10 @@ TEST(a_datagram_waits_for_a_status_monitor_that_is_slow)
 	pthread_t thread;
 
 	pthread_create(&thread, NULL, lock_by_datagram, &status);
-	EVENTUALLY(count_asked() == 1);
+	EVENTUALLY(nasked == 1);
 	for (unsigned i = 0; i < 5; i++)
 		rpc_server_relieve(srv.server);
-	ck_assert_uint_eq(count_forgotten(), 0);
+	ck_assert_uint_eq(nforgotten, 0);
 	tell_done(asked[0], 0);
 	pthread_join(thread, NULL);
 	ck_assert_uint_eq(status, NLM4_GRANTED);
@@ -153,10 +134,10 @@ static void check_given_up(void)
 
 	nlmc_resend_ms = 50;
 	pthread_create(&thread, NULL, lock_by_datagram, &status);
-	EVENTUALLY(count_asked() == 1);
-	EVENTUALLY((rpc_server_relieve(srv.server), count_forgotten() == 1));
+	EVENTUALLY(nasked == 1);
+	EVENTUALLY((rpc_server_relieve(srv.server), nforgotten == 1));
 	/* It comes again. */
-	EVENTUALLY(count_asked() == 2);
+	EVENTUALLY(nasked == 2);
 	tell_done(asked[1], 0);
 	pthread_join(thread, NULL);
 	ck_assert_uint_eq(status, NLM4_GRANTED);
@@ -187,11 +168,11 @@ TEST(locks_that_wait_for_the_monitor_are_to_come_again_when_the_server_ends)
 {
 	for (uint32_t i = 0; i < ROOM; i++)
 		send_lock(i);
-	EVENTUALLY(count_asked() == ROOM);
+	EVENTUALLY(nasked == ROOM);
 	nlm_ending(srv.nlm);
 	for (unsigned i = 0; i < ROOM; i++)
 		ck_assert_uint_eq(nlmr_status(), NLM4_DENIED_GRACE_PERIOD);
-	ck_assert_uint_eq(count_forgotten(), ROOM);
+	ck_assert_uint_eq(nforgotten, ROOM);
 	/* A LOCK that comes later does not wait, either. */
 	send_lock(ROOM);
 	ck_assert_uint_eq(nlmr_status(), NLM4_DENIED_GRACE_PERIOD);
@@ -204,10 +185,10 @@ TEST(locks_that_wait_for_the_monitor_are_to_come_again_when_the_server_ends)
  * the answer to the LOCK. */
 static uint32_t lock_outlived(void (*end)(void))
 {
-	unsigned n = count_asked();
+	unsigned n = nasked;
 
 	send_lock(n);
-	EVENTUALLY(count_asked() == n + 1);
+	EVENTUALLY(nasked == n + 1);
 	end();
 	tell_done(asked[n], 0);
 	return nlmr_status();
@@ -363,7 +344,7 @@ TEST(a_host_stays_on_the_list_while_its_lock_waits_for_the_monitor)
 {
 	atomic_store(&is_late, true);
 	nlmr_lock(1, 1);
-	EVENTUALLY(count_asked() == 1);
+	EVENTUALLY(nasked == 1);
 	atomic_store(&is_late, false);
 	nlmr_lock(1, 1000);
 	ck_assert_uint_eq(nlmr_status(), NLM4_DENIED);
@@ -384,7 +365,7 @@ TEST(an_unlock_behind_its_lock_runs_though_the_connection_was_reset)
 	/* Goes with the connection, which shows that its end is known. */
 	atomic_store(&is_late, true);
 	nlmr_lock(1, 1);
-	EVENTUALLY(count_asked() == 1);
+	EVENTUALLY(nasked == 1);
 	atomic_store(&is_late, false);
 	fault_hold(FAULT_OPEN_HANDLE, true);
 	nlmr_lock(2, 2);
@@ -393,7 +374,7 @@ TEST(an_unlock_behind_its_lock_runs_though_the_connection_was_reset)
 	EVENTUALLY(stats_sum_by_name("rpc_order_waits") == 1);
 	setsockopt(nlmr.fd, SOL_SOCKET, SO_LINGER, &none, sizeof(none));
 	close(nlmr.fd);
-	EVENTUALLY((rpc_server_relieve(srv.server), count_forgotten() == 1));
+	EVENTUALLY((rpc_server_relieve(srv.server), nforgotten == 1));
 	rpc_server_relieve(srv.server);
 	fault_hold(FAULT_OPEN_HANDLE, false);
 	EVENTUALLY(nlmc_lock(&other, (struct nlm_bytes){ 2, 1, true }, false) ==

@@ -25,9 +25,10 @@ struct tls_config {
 
 /* RFC 9289 section 7.2, as a list of ALPN. */
 static const uint8_t sunrpc[] = "\6sunrpc";
-#define ALPN	TLSEXT_TYPE_application_layer_protocol_negotiation
 #define SUNRPC_LEN	(sizeof(sunrpc) - 1)
 
+/* OpenSSL calls this only for clients that name protocols.  RFC 9289 section 5
+ * obliges every client to name this one, but Linux's tlshd names none. */
 static int select_alpn(SSL *ssl, const unsigned char **out,
 		       unsigned char *len, const unsigned char *in,
 		       unsigned int nin, void *arg)
@@ -39,19 +40,6 @@ static int select_alpn(SSL *ssl, const unsigned char **out,
 		return SSL_TLSEXT_ERR_ALERT_FATAL;
 	*out = found;
 	return SSL_TLSEXT_ERR_OK;
-}
-
-/* OpenSSL does not ask about ALPN where the client names no protocol. */
-static int demand_alpn(SSL *ssl, int *alert, void *arg)
-{
-	const unsigned char *ext;
-	size_t len;
-
-	if (SSL_client_hello_get0_ext(ssl, ALPN, &ext, &len))
-		return SSL_CLIENT_HELLO_SUCCESS;
-	ERR_raise(ERR_LIB_SSL, SSL_R_NO_APPLICATION_PROTOCOL);
-	*alert = SSL_AD_NO_APPLICATION_PROTOCOL;
-	return SSL_CLIENT_HELLO_ERROR;
 }
 
 /* Without a trust store a certificate is asked for (RFC 9289 section 4.2), and
@@ -150,7 +138,6 @@ static bool set_rules(SSL_CTX *ctx)
 			 SSL_MODE_RELEASE_BUFFERS);
 	SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_OFF);
 	SSL_CTX_set_alpn_select_cb(ctx, select_alpn, NULL);
-	SSL_CTX_set_client_hello_cb(ctx, demand_alpn, NULL);
 	SSL_CTX_set_default_passwd_cb(ctx, no_pass_phrase);
 	SSL_CTX_set_verify(ctx, SSL_VERIFY_PEER, NULL);
 	return set_groups(ctx) &&

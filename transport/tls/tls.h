@@ -2,10 +2,11 @@
 /*
  * tls - the server's side of TLS on a stream socket, by OpenSSL.
  *
- * As RFC 9289 section 5 has it: TLS 1.3 alone, ALPN "sunrpc" alone, no early
- * data, no resumption.  Keys are exchanged on elliptic curves.  A client may
- * show a certificate: one that the trust store does not know ends the
- * handshake, and without a trust store it proves nothing.
+ * As RFC 9289 section 5 has it: TLS 1.3 alone, no early data, no resumption.  A
+ * client that names protocols (ALPN) has to name "sunrpc"; Linux's tlshd names
+ * none.  Keys are exchanged on elliptic curves.  A client may show a
+ * certificate: one that the trust store does not know ends the handshake, and
+ * without a trust store it proves nothing.
  *
  * One thread at a time does the handshake.  After that one thread receives
  * while another one sends: a lock orders them, for the time of a record.

@@ -201,10 +201,9 @@ static inline void rpc_times_refused(struct rpc_slot *slot, const char *status)
 }
 
 /* run.c */
-/* Readies a call whose arguments are decoded. */
-void rpc_call_init(struct rpc_slot *slot);
-/* Runs the next steps, and sends the reply after the last.  Takes the call. */
-void rpc_call_run(struct rpc_slot *slot);
+/* Runs @then, unless it is NULL, and the next steps; sends the reply after the
+ * last.  Takes the call. */
+void rpc_call_run(struct rpc_slot *slot, rpc_step_fn *then);
 /* The call leaves its thread, to wait for @why, a literal; then a worker runs
  * @then before the next step; NULL: the next step.  Before others can find
  * it. */

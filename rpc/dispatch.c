@@ -53,7 +53,7 @@ static void start_late(struct work_item *item)
 	/* It begins as on a poller, in an RCU section. */
 	thread_must_not_wait = true;
 	if (rpc_order_take(slot))
-		rpc_call_run(slot);
+		rpc_call_run(slot, NULL);
 	thread_must_not_wait = before;
 }
 
@@ -292,6 +292,7 @@ static void dispatch_start(struct rpc_slot *slot, const struct rpc_header *h,
 			   struct xdr_in *x)
 {
 	struct rpc_call *call = &slot->call;
+	struct rpc_call_priv *priv = &slot->priv;
 	const struct rpc_proc *proc = call->proc;
 	struct xdr_in args = *x;
 
@@ -303,14 +304,18 @@ static void dispatch_start(struct rpc_slot *slot, const struct rpc_header *h,
 	}
 	PROBE(call_decoded, call->msg, call->xid, h->prog, h->vers,
 	      call->procnum, proc->name);
-	rpc_call_init(slot);
-	slot->priv.work.run = start_late;
+	call->step = proc->steps;
+	priv->body_len = priv->ntail = 0;
+	priv->body_ddp = priv->body_piped = false;
+	memset(call->res, 0, proc->res_size);
+	memset(call->state, 0, proc->state_zeroed);
+	priv->work.run = start_late;
 	if (proc->flags & (RPC_PROC_CACHED | RPC_PROC_ALONE) &&
 	    !dispatch_admit(slot, &args))
 		return;
 	if (proc->flags & RPC_PROC_ORDERED && !dispatch_order(slot))
 		return;
-	rpc_call_run(slot);
+	rpc_call_run(slot, NULL);
 }
 
 /* On a worker, for a long call whose guard has to look at its arguments: it

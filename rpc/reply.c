@@ -33,7 +33,7 @@ static void reply_count(const struct rpc_call *call, bool error,
 {
 	const struct xprt *x = call->msg->xprt;
 	struct xprt_client *client = x->client;
-	uint64_t now = clock_ns(), ns = now - started, last;
+	uint64_t now = clock_ns(), ns = now - started;
 	const struct account_event e = {
 		.ns = ns, .bucket = histogram_bucket(ns), .way = call->way,
 		.bytes = call->bytes, .failed = error,
@@ -45,12 +45,7 @@ static void reply_count(const struct rpc_call *call, bool error,
 		account_add(call->by_export, e);
 	if (client) {
 		account_add(&client->account, e);
-		last = atomic_load_explicit(&client->last,
-					    memory_order_relaxed);
-		/* Ten times a second at most, since all pollers write it. */
-		if (unlikely(now - last > 100u * NS_PER_MS))
-			atomic_store_explicit(&client->last, now,
-					      memory_order_relaxed);
+		xprt_client_seen(client, now);
 	}
 }
 

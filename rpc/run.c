@@ -162,57 +162,30 @@ struct buf *rpc_body(struct rpc_call *call)
 	return rpc_slot_of(call)->priv.body;
 }
 
-void rpc_call_init(struct rpc_slot *slot)
-{
-	struct rpc_call *call = &slot->call;
-	struct rpc_call_priv *priv = &slot->priv;
-
-	call->step = call->proc->steps;
-	priv->body_len = priv->ntail = 0;
-	priv->body_ddp = priv->body_piped = false;
-	memset(call->res, 0, call->proc->res_size);
-	memset(call->state, 0, call->proc->state_zeroed);
-}
-
-static void run_fail(struct rpc_slot *slot)
-{
-	stat_inc(rpc_system_err);
-	xprt_log_limited(slot->call.msg->xprt, LOG_LEVEL_WARN,
-			 "%s %s failed", slot->call.prog->name,
-			 slot->call.proc->name);
-	rpc_reply_status(slot, RPC_SYSTEM_ERR);
-}
-
-static int run_end(struct rpc_call *call, int err)
-{
-	return call->proc->end ? call->proc->end(call, err) : err;
-}
-
-static void run_deny(struct rpc_slot *slot)
-{
-	run_end(&slot->call, -EACCES);
-	stat_inc(rpc_too_weak);
-	rpc_reply_denied(slot, RPC_AUTH_TOOWEAK);
-}
-
 static void run_finish(struct rpc_slot *slot, int err)
 {
-	if (unlikely(err == RPC_TOO_WEAK)) {
-		run_deny(slot);
-		return;
-	}
-	err = run_end(&slot->call, err);
-	if (err == 0)
+	struct rpc_call *call = &slot->call;
+	bool weak = err == RPC_TOO_WEAK;
+
+	if (call->proc->end)
+		err = call->proc->end(call, weak ? -EACCES : err);
+	if (unlikely(weak)) {
+		stat_inc(rpc_too_weak);
+		rpc_reply_denied(slot, RPC_AUTH_TOOWEAK);
+	} else if (likely(err == 0)) {
 		rpc_reply_results(slot);
-	else if (err == -ECANCELED)
+	} else if (err == -ECANCELED) {
 		rpc_reply_none(slot);
-	else
-		run_fail(slot);
+	} else {
+		stat_inc(rpc_system_err);
+		xprt_log_limited(call->msg->xprt, LOG_LEVEL_WARN,
+				 "%s %s failed", call->prog->name,
+				 call->proc->name);
+		rpc_reply_status(slot, RPC_SYSTEM_ERR);
+	}
 }
 
-/* Runs @then, unless it is NULL, and the next steps. */
-__attribute__((always_inline))
-static inline void run_from(struct rpc_slot *slot, rpc_step_fn *then)
+void rpc_call_run(struct rpc_slot *slot, rpc_step_fn *then)
 {
 	struct rpc_call *call = &slot->call;
 	int n;
@@ -238,11 +211,6 @@ static inline void run_from(struct rpc_slot *slot, rpc_step_fn *then)
 	run_finish(slot, MIN(n, 0));
 }
 
-void rpc_call_run(struct rpc_slot *slot)
-{
-	run_from(slot, NULL);
-}
-
 static void run_on_worker(struct work_item *item)
 {
 	struct rpc_slot *slot = container_of(item, struct rpc_slot, priv.work);
@@ -250,7 +218,7 @@ static void run_on_worker(struct work_item *item)
 	PROBE(call_started, slot->call.msg);
 	slot->call.may_wait = true;
 	slot->priv.wait = RPC_WAIT_NONE;
-	run_from(slot, slot->priv.then);
+	rpc_call_run(slot, slot->priv.then);
 }
 
 void rpc_call_send_back(struct rpc_slot *slot, bool answer)
@@ -260,6 +228,7 @@ void rpc_call_send_back(struct rpc_slot *slot, bool answer)
 		run_finish(slot, -ETIMEDOUT);
 		return;
 	}
-	run_end(&slot->call, -ECANCELED);
+	if (slot->call.proc->end)
+		slot->call.proc->end(&slot->call, -ECANCELED);
 	rpc_reply_none(slot);
 }

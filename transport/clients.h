@@ -27,8 +27,7 @@ struct xprt_clients;
 
 struct xprt_client {
 	struct account	 account;
-	/* The end of its last call, clock_ns(); up to 100 ms early.  rpc/
-	 * writes it. */
+	/* The end of its last call: coarse, see xprt_client_seen(). */
 	_Atomic uint64_t last;
 	struct xprt_clients *table;	/* borrowed */
 	/* The table's lock guards the rest. */
@@ -79,6 +78,16 @@ void xprt_clients_destroy(struct xprt_clients *t);
 void xprt_client_enter(struct xprt_clients *t, struct xprt *x);
 /* For the last put of @x, before anything of it goes. */
 void xprt_client_leave(struct xprt *x);
+
+/* Notes that a call of @c has ended @now (clock_ns()).  It writes ten times a
+ * second at most, since all pollers do. */
+static inline void xprt_client_seen(struct xprt_client *c, uint64_t now)
+{
+	uint64_t last = atomic_load_explicit(&c->last, memory_order_relaxed);
+
+	if (unlikely(now - last > 100u * NS_PER_MS))
+		atomic_store_explicit(&c->last, now, memory_order_relaxed);
+}
 
 /* Calls @fn for each client, without a lock; the others last.  @v is borrowed
  * for the call. */

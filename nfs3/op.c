@@ -27,15 +27,6 @@
 
 static _Thread_local unsigned calls_begun;
 
-/* A client that mounts might lack the credentials for its user's flavor (RFC
- * 2623 section 2.3.2). */
-static bool is_of_mounting(const struct rpc_call *call)
-{
-	return call->prog->prog == NFS3_PROGRAM &&
-	       (call->procnum == NFSPROC3_GETATTR ||
-		call->procnum == NFSPROC3_FSINFO);
-}
-
 /*
  * Finds the export; on a poller, without waiting.  A worker comes here only to
  * ask the name service for the caller, or to open the export, in the share for
@@ -54,7 +45,11 @@ static int find_export(struct rpc_call *call, struct nfs3_op *op)
 	struct export_tree *exp;
 	int err;
 
-	if (is_of_mounting(call))
+	/* A client that mounts might lack the credentials for its user's flavor
+	 * (RFC 2623 section 2.3.2). */
+	if (call->prog->prog == NFS3_PROGRAM &&
+	    (call->procnum == NFSPROC3_GETATTR ||
+	     call->procnum == NFSPROC3_FSINFO))
 		peer.need = EXPORT_MOUNTS;
 	op->borrowed = !call->may_wait;
 	if (op->borrowed) {

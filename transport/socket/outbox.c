@@ -101,12 +101,13 @@ void outbox_close(struct outbox *o, int err)
 	mutex_unlock(&o->lock);
 }
 
-/* With the lock, which it lets go meanwhile. */
-static void send_all(struct outbox *o)
+void outbox_push(struct outbox *o)
 {
 	int err = 0;
 	size_t n;
 
+	if (o->sending || o->blocked || o->held || o->dead)
+		return;
 	o->sending = true;
 	while (!err && !o->dead && o->ops->claim(o)) {
 		mutex_unlock(&o->lock);
@@ -125,12 +126,6 @@ static void send_all(struct outbox *o)
 	}
 	if (o->blocked || o->dead)
 		outbox_kick(o);
-}
-
-void outbox_push(struct outbox *o)
-{
-	if (!o->sending && !o->blocked && !o->held && !o->dead)
-		send_all(o);
 }
 
 bool outbox_gathers(const struct outbox *o)

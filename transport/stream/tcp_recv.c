@@ -345,17 +345,6 @@ static void rest_drop(struct tcp_conn *conn)
 	conn->in.rest.mem = NULL;
 }
 
-/* Finds room to receive into, behind the bytes that calls still use. */
-static bool tcp_chunk_reserve(struct tcp_poller *p)
-{
-	p->chunk_idle = false;
-	if (p->chunk)
-		return true;
-	p->chunk = pool_alloc(p->listener->env.pool, TCP_CHUNK_SIZE);
-	p->chunk_used = 0;
-	return p->chunk != NULL;
-}
-
 /* @n bytes were received and parsed. */
 static void chunk_advance(struct tcp_poller *p, uint32_t n)
 {
@@ -391,7 +380,13 @@ static int tcp_receive_iov(struct tcp_conn *conn, struct iovec *iov)
 			little = conn->in.part.buf;
 		}
 	}
-	if (tcp_chunk_reserve(p)) {
+	p->chunk_idle = false;
+	if (!p->chunk) {
+		p->chunk = pool_alloc(p->listener->env.pool, TCP_CHUNK_SIZE);
+		p->chunk_used = 0;
+	}
+	if (p->chunk) {
+		/* Behind the bytes that calls still use. */
 		iov[n].iov_base = p->chunk->data + p->chunk_used;
 		iov[n++].iov_len = little ? BULK_RECV : TCP_RECV_MAX;
 	} else if (n == 0) {

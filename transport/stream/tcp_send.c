@@ -236,28 +236,22 @@ void tcp_drop(struct msg *msg)
 	finish_lost(conn, m);
 }
 
-/* With the lock, before the batch is queued. */
-static void place_batch(struct tcp_conn *conn)
-{
-	uint64_t position = conn->out.position;
-
-	conn->out.position += conn->batch.bytes;
-	if (!conn->batch.asked)
-		return;
-	for (struct tcp_msg *m = conn->batch.list.first; m; m = m->next) {
-		position += m->len;
-		xprt_note_sent(&m->msg, position);
-	}
-}
-
 void tcp_send_flush(struct tcp_conn *conn)
 {
+	uint64_t position = conn->out.position;
+	struct tcp_msg *m;
+
 	conn->out.box.gathering = false;
 	mutex_lock(&conn->out.box.lock);
 	if (conn->batch.calls > 0) {
 		conn->out.finished += conn->batch.calls;
 		conn->out.queued += conn->batch.bytes;
-		place_batch(conn);
+		conn->out.position += conn->batch.bytes;
+		m = conn->batch.asked ? conn->batch.list.first : NULL;
+		for (; m; m = m->next) {
+			position += m->len;
+			xprt_note_sent(&m->msg, position);
+		}
 		tcp_list_splice(&conn->out.queue, &conn->batch.list);
 		conn->batch = (struct tcp_batch){ 0 };
 		outbox_push(&conn->out.box);

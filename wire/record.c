@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "lib/util.h"
+#include "lib/xdr.h"
 
 void record_put_mark(void *to, size_t len)
 {
@@ -35,26 +36,6 @@ void record_in_init(struct record_in *r, uint32_t max)
 	r->max = max;
 }
 
-/* False when the mark is not whole yet. */
-static bool read_mark(struct record_in *r, const uint8_t **p,
-		      const uint8_t *end)
-{
-	if (likely(r->nmark == 0 && end - *p >= RECORD_MARK_SIZE)) {
-		memcpy(&r->mark, *p, RECORD_MARK_SIZE);
-		r->mark = be32toh(r->mark);
-		r->nmark = RECORD_MARK_SIZE;
-		*p += RECORD_MARK_SIZE;
-		return true;
-	}
-	while (r->nmark < RECORD_MARK_SIZE) {
-		if (*p == end)
-			return false;
-		r->mark = r->mark << 8 | *(*p)++;
-		r->nmark++;
-	}
-	return true;
-}
-
 /* Handles a mark.  False: the record is malformed. */
 static bool start_fragment(struct record_in *r)
 {
@@ -75,8 +56,17 @@ enum record_event record_next(struct record_in *r, const uint8_t **p,
 	uint32_t n;
 
 	while (r->nmark < RECORD_MARK_SIZE) {
-		if (!read_mark(r, p, end))
+		if (likely(r->nmark == 0 && end - *p >= RECORD_MARK_SIZE)) {
+			r->mark = xdr_word(*p);
+			r->nmark = RECORD_MARK_SIZE;
+			*p += RECORD_MARK_SIZE;
+		} else if (*p < end) {
+			r->mark = r->mark << 8 | *(*p)++;
+			if (++r->nmark < RECORD_MARK_SIZE)
+				continue;
+		} else {
 			return RECORD_MORE;
+		}
 		if (!start_fragment(r))
 			return RECORD_BAD;
 		if (r->left == 0 && !r->last)

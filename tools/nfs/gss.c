@@ -40,6 +40,7 @@ static int step_login(struct gss_login *l, struct xdr_view token)
 	OM_uint32 major, minor, got = 0, ignored;
 
 	gss_release_buffer(&ignored, &l->token);
+	l->is_sent = false;
 	major = gss_init_sec_context(&minor, GSS_C_NO_CREDENTIAL,
 				     &newest(l)->ctx, l->name,
 				     (gss_OID)gss_mech_krb5, flags, 0, NULL,
@@ -52,21 +53,39 @@ static int step_login(struct gss_login *l, struct xdr_view token)
 	return major == GSS_S_COMPLETE ? 0 : 1;
 }
 
+/* Makes the first token of the newest context. */
+static int start_context(struct gss_login *l)
+{
+	struct gss_context *c = newest(l);
+	OM_uint32 minor;
+	int err;
+
+	gss_delete_sec_context(&minor, &c->ctx, NULL);
+	c->handle_len = c->seq = 0;
+	err = step_login(l, (struct xdr_view){ NULL, 0 });
+	return err < 0 ? err : 0;
+}
+
 int gss_login_begin(struct gss_login *l)
 {
-	struct gss_context *c;
-	OM_uint32 minor;
 	int err;
 
 	mutex_lock(&l->lock);
 	l->number++;
 	l->usable = false;
-	c = newest(l);
-	gss_delete_sec_context(&minor, &c->ctx, NULL);
-	c->handle_len = c->seq = 0;
-	err = step_login(l, (struct xdr_view){ NULL, 0 });
+	err = start_context(l);
 	mutex_unlock(&l->lock);
-	return err < 0 ? err : 0;
+	return err;
+}
+
+int gss_login_begin_again(struct gss_login *l)
+{
+	int err;
+
+	mutex_lock(&l->lock);
+	err = start_context(l);
+	mutex_unlock(&l->lock);
+	return err;
 }
 
 bool gss_login_token(struct gss_login *l, struct nfsc_op *op)
@@ -74,7 +93,7 @@ bool gss_login_token(struct gss_login *l, struct nfsc_op *op)
 	bool more;
 
 	mutex_lock(&l->lock);
-	more = !l->usable && l->token.length > 0;
+	more = !l->usable && l->token.length > 0 && !l->is_sent;
 	op->count = (uint32_t)l->token.length;
 	mutex_unlock(&l->lock);
 	return more;
@@ -175,6 +194,8 @@ static int put_body(struct gss_login *l, struct gss_context *c,
 	return add_mic(c->ctx, x, plain, (size_t)(x->p - plain), false);
 }
 
+/* A token is sent once: the server can have seen it although no answer came,
+ * and refuses it as a replay then. */
 static int put_proof(struct gss_login *l, struct xdr_out *x, uint32_t xid)
 {
 	struct gss_context *c = newest(l);
@@ -184,6 +205,9 @@ static int put_proof(struct gss_login *l, struct xdr_out *x, uint32_t xid)
 		.handle = { c->handle, c->handle_len },
 	};
 
+	if (l->is_sent)
+		return -EKEYREVOKED;
+	l->is_sent = true;
 	put_gss_header(x, xid, &cred);
 	rpc_auth_put(x, RPC_AUTH_NONE, (struct xdr_view){ NULL, 0 });
 	xdr_put_opaque(x, l->token.value, (uint32_t)l->token.length);

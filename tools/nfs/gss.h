@@ -40,6 +40,7 @@ struct gss_login {
 	uint32_t	   number;	/* of the newest; 0: none was made */
 	bool		   usable;	/* it is made, and not refused */
 	gss_buffer_desc	   token;	/* to be sent, of the newest */
+	bool		   is_sent;	/* the token */
 };
 
 /* 0 or -errno.  @host outlives it. */
@@ -48,6 +49,9 @@ void gss_login_close(struct gss_login *l);
 /* Begins a context, with the present ticket; this can wait for the realm's
  * servers.  0: l->token is to be sent; or -ENOKEY, and gss_why() says why. */
 int gss_login_begin(struct gss_login *l);
+/* The same for the context that was begun last, after its token was sent and
+ * PROVE ended with -EKEYREVOKED. */
+int gss_login_begin_again(struct gss_login *l);
 /* The token for @op, which PROVE sends; false: the context is made, or is
  * refused. */
 bool gss_login_token(struct gss_login *l, struct nfsc_op *op);

@@ -15,7 +15,8 @@
 #include "tools/nfs/gss.h"
 #include "tools/nfs/sec.h"
 
-enum { REFUSALS = 3, CLOSE_MS = 2000 };
+enum { REFUSALS = 3, CLOSE_MS = 2000,
+       LOST_MAX = 10 };	/* tokens without an answer, one after the other */
 
 struct session {
 	struct nfsc_session  base;
@@ -24,6 +25,7 @@ struct session {
 	char		     host[256];
 	struct nfsc_op	     proof;	/* which makes a context */
 	bool		     proving;	/* and is under way */
+	unsigned	     lost;	/* tokens, since the last answer */
 	bool		     answers;	/* the last one had an answer */
 	struct cds_list_head waiting;	/* for a context */
 	struct cds_list_head done;
@@ -31,6 +33,7 @@ struct session {
 
 static void finish_gss_op(struct session *s, struct nfsc_op *op, int err)
 {
+	op->repeats = false;
 	op->err = err;
 	cds_list_add_tail(&op->link, &s->done);
 }
@@ -39,6 +42,7 @@ static void finish_gss_op(struct session *s, struct nfsc_op *op, int err)
 static void take_refusal(struct session *s, struct nfsc_op *op)
 {
 	gss_login_refuse(&s->login, op->context);
+	op->repeats = true;
 	if (op->context == 0 || ++op->refusals <= REFUSALS)
 		cds_list_add_tail(&op->link, &s->waiting);
 	else
@@ -88,6 +92,17 @@ static int send_token(struct session *s)
 	return err;
 }
 
+/* The proof ended with @err.  0: another token is to be sent. */
+static int judge_proof(struct session *s, int err)
+{
+	/* Its connection ended before the answer came. */
+	if (err == -EKEYREVOKED)
+		return s->lost++ < LOST_MAX ?
+		       gss_login_begin_again(&s->login) : -ENOTCONN;
+	s->lost = 0;
+	return err;
+}
+
 /* The operations that wait get a context, or end. */
 static void renew(struct session *s)
 {
@@ -104,7 +119,7 @@ static void renew(struct session *s)
 
 static void take_proof(struct session *s)
 {
-	int err = s->proof.err;
+	int err = judge_proof(s, s->proof.err);
 
 	s->proving = false;
 	if (err == 0 && !gss_login_usable(&s->login))
@@ -148,6 +163,7 @@ static int submit_gss(struct nfsc_session *base, struct nfsc_op *op)
 	struct session *s = above_of(base);
 
 	op->refusals = 0;
+	op->repeats = false;
 	op->err = 0;
 	if (!cds_list_empty(&s->waiting) || !gss_login_usable(&s->login))
 		cds_list_add_tail(&op->link, &s->waiting);
@@ -259,7 +275,7 @@ static int prove(struct session *s)
 	while (err == 0 && !gss_login_usable(&s->login)) {
 		err = send_token(s);
 		if (err == 0)
-			err = session_wait(s->below)->err;
+			err = judge_proof(s, session_wait(s->below)->err);
 		s->proving = false;
 	}
 	s->answers = err == 0;

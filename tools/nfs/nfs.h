@@ -104,6 +104,9 @@ struct nfsc_op {
 	uint32_t      context, number;
 	unsigned      refusals;	/* of contexts, */
 	unsigned      resends;	/* and calls in vain */
+	uint32_t      xid;	/* of its last call; the next one has it again
+				 * if it */
+	bool	      repeats;	/* a call that was refused */
 };
 
 void nfsc_entries_free(struct nfsc_entry *e);

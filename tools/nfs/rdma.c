@@ -169,7 +169,7 @@ static int submit_rdma(struct nfsc_session *base, struct nfsc_op *op)
 	call->call.done = call_done;
 	call->room = room;
 	call->op = op;
-	call->xid = gannet_rpcrdma_xid(s->c);
+	call->xid = op->xid = op->repeats ? op->xid : gannet_rpcrdma_xid(s->c);
 	op->session = s;
 	op->resends = 0;
 	attach(s, call, reply);

@@ -185,7 +185,7 @@ static int submit_tcp(struct nfsc_session *base, struct nfsc_op *op)
 
 	if (!call)
 		return -ENOMEM;
-	call->xid = s->xid++;
+	call->xid = op->xid = op->repeats ? op->xid : s->xid++;
 	call->room = room;
 	op->call = call;
 	err = make_tcp_call(s, op);

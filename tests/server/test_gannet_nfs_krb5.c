@@ -501,6 +501,27 @@ TEST_LOOP(a_call_that_is_refused_when_it_comes_again_keeps_its_xid, 0,
 	stop_krb5();
 }
 
+static enum deed deny_ninth_getattr(struct calls *c, const struct record *call)
+{
+	return word_of(call, AT_GSS_PROC) == GSS_DATA &&
+	       word_of(call, AT_PROC) == NFSPROC3_GETATTR && ++c->n == 9 ?
+	       DENY : PASS;
+}
+
+TEST_LOOP(bench_goes_on_with_another_context, 0, ARRAY_SIZE(secs))
+{
+	static struct calls c = { .judge = deny_ninth_getattr };
+
+	start_calls(&c, secs[_i]);
+	ck_assert_msg(TOOL("bench", "--sec", secs[_i], "--ops=30", "--size=1M",
+			   "--connections=1", "-d", "1", "getattr",
+			   url("")) == 0, "%s%s", out, err);
+	ck_assert_ptr_null(strstr(out, "errors"));
+	relay_stop(&c.relay);
+	ck_assert_uint_ge(c.n, 31);
+	stop_krb5();
+}
+
 int main(void)
 {
 	return kdc_run_tests();

@@ -88,6 +88,7 @@ struct slot {
 	uint32_t	 xid;		/* of the call that is out; 0: none */
 	uint64_t	 sent;		/* ns */
 	struct nfsc_op	 op;		/* its arguments */
+	bool		 repeats;	/* the call whose context was refused */
 	char		 name[24];	/* that op names */
 	unsigned	 file;		/* of the target's, that it is about */
 	bool		 created;	/* its file exists: REMOVE is next */
@@ -217,6 +218,8 @@ unsigned workload_needs(const struct workload *w);
 void load_call_init(struct target *t);
 /* False: the slot has nothing left to do. */
 bool workload_next(const struct workload *w, struct slot *s, struct call *c);
+/* Encodes the call that the slot has.  False: it has no context. */
+bool workload_make(struct slot *s, struct call *c);
 /* The reply of a call.  0; -EREMOTEIO, with s->op.status; or another
  * -errno. */
 int workload_reply(struct slot *s, struct xdr_in *x, struct counts *n);

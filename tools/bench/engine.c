@@ -23,6 +23,8 @@ static uint64_t cpu_ns(clockid_t id)
 	return (uint64_t)ts.tv_sec * NS_PER_S + (uint64_t)ts.tv_nsec;
 }
 
+enum { REFUSALS_MAX = 3 };	/* of the contexts of one call */
+
 static void fail_run(struct load_run *r, int err)
 {
 	int none = 0;
@@ -101,6 +103,17 @@ bool load_waits(const struct load_thread *t)
 	return false;
 }
 
+/* With the xid that it had. */
+static bool repeat_call(struct slot *s, struct call *c)
+{
+	s->repeats = false;
+	if (!workload_make(s, c))
+		return false;
+	s->conn->budget--;
+	s->conn->outstanding++;
+	return true;
+}
+
 bool load_start_slot(struct slot *s, struct call *c, uint64_t now)
 {
 	struct load_conn *conn = s->conn;
@@ -108,16 +121,19 @@ bool load_start_slot(struct slot *s, struct call *c, uint64_t now)
 
 	if (is_stopping(conn->thread) || !conn->budget)
 		return false;
+	c->data_len = 0;
+	if (s->repeats)
+		return repeat_call(s, c);
 	if (conn->thread->gap && !may_start(conn->thread, now))
 		return false;
 	if (!(count << XID_INDEX_BITS))
 		count = 1;
 	s->xid = count << XID_INDEX_BITS | s->index;
-	c->data_len = 0;
 	if (!workload_next(conn->thread->run->work, s, c))
 		return false;
 	conn->budget--;
 	conn->outstanding++;
+	s->op.refusals = 0;
 	s->sent = now;
 	return true;
 }
@@ -143,6 +159,21 @@ static void complain_reply(const struct slot *s, int err)
 	tool_complain(what, s->op.status ? 0 : err, s->op.status);
 }
 
+/* The server has refused the context of @s.  The connection's session makes
+ * another when its own call is refused as well.  False: it could not. */
+static bool renew_context(struct slot *s)
+{
+	struct load_conn *c = s->conn;
+	struct nfsc_op op = { .kind = NFS_OP_GETATTR, .fh = s->op.fh };
+
+	if (s->op.refusals++ == REFUSALS_MAX ||
+	    session_do(c->session, &op) < 0)
+		return false;
+	s->repeats = true;
+	c->budget++;
+	return true;
+}
+
 int load_reply(struct slot *s, struct xdr_in *x, uint64_t now)
 {
 	struct load_thread *t = s->conn->thread;
@@ -150,6 +181,8 @@ int load_reply(struct slot *s, struct xdr_in *x, uint64_t now)
 
 	s->conn->outstanding--;
 	err = workload_reply(s, x, &t->counts);
+	if (err == -EKEYREVOKED && renew_context(s))
+		return 0;
 	if (err) {
 		t->counts.errors++;
 		if (err != -EBADMSG)

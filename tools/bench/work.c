@@ -362,10 +362,13 @@ static bool put_proven(struct slot *s, struct call *c)
 
 bool workload_next(const struct workload *w, struct slot *s, struct call *c)
 {
+	return w->pick(s) && workload_make(s, c);
+}
+
+bool workload_make(struct slot *s, struct call *c)
+{
 	const struct target *t = target_of(s);
 
-	if (!w->pick(s))
-		return false;
 	s->op.name = s->name;
 	if (s->op.kind == NFS_OP_WRITE) {
 		c->data = load_pattern(t, s->op.offset);

@@ -244,7 +244,8 @@ void crash_report(const struct crash *c, const char *what)
 {
 	printf("# %s: %lu ends, %lu acknowledged, %lu in doubt, "
 	       "%lu refused, %lu put off, %lu looked for, %lu handles gone, "
-	       "%lu created again, seed %llu\n", what, c->ends, c->acks,
-	       c->doubts, c->refused, c->later, c->checked, c->lost_handles,
-	       c->again, (unsigned long long)c->seed);
+	       "%lu created again, %lu half renamed, seed %llu\n", what,
+	       c->ends, c->acks, c->doubts, c->refused, c->later, c->checked,
+	       c->lost_handles, c->again, c->both,
+	       (unsigned long long)c->seed);
 }

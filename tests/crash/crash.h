@@ -19,6 +19,8 @@ struct crash {
 	bool	 errors;		/* the disk failed: calls can fail */
 	int	 may[4];		/* statuses that they can have */
 	bool	 state_apart;		/* on another file system */
+	bool	 keeps_old;		/* a RENAME without success can leave
+					 * the old name beside the new one */
 	const char *options;		/* of the posix backend: ",async" */
 
 	struct daemon_run d;
@@ -37,6 +39,7 @@ struct crash {
 	unsigned long checked;		/* objects and names looked for */
 	unsigned long lost_handles;
 	unsigned long again;		/* EXCLUSIVE CREATEs sent again */
+	unsigned long both;		/* RENAMEs that left both names */
 };
 
 /* Names where things go, and makes export/ there.  @dir NULL: d.dir. */

@@ -91,6 +91,31 @@ static bool fits(struct state *s, const struct seen *seen)
 	return true;
 }
 
+/*
+ * True if the server shows a file's old name beside the new one, after a RENAME
+ * without success from one directory to the other, and else the state @after
+ * it.  Then that is in @after.  With another name of the file in the old
+ * directory btrfs renames it as a whole.
+ */
+static bool kept_old(struct crash *c, const struct slot *slot,
+		     struct state *after, const struct seen *seen)
+{
+	const struct op *op = &slot->op;
+	int dir = model_dir(op->name);
+
+	if (!c->keeps_old || op->kind != OP_RENAME ||
+	    model_dir(op->to) == dir || after->obj[op->obj].kind == KIND_DIR)
+		return false;
+	for (int i = 0; i < SLOT_NAMES; i++)
+		if (model_dir(i) == dir && after->name[i] == op->obj)
+			return false;
+	after->name[op->name] = op->obj;
+	if (!fits(after, seen))
+		return false;
+	c->both++;
+	return true;
+}
+
 /* Sets slot->s to the names that the server shows: the state before the
  * unanswered operation, or after it. */
 static void adopt(struct crash *c, struct slot *slot)
@@ -109,7 +134,7 @@ static void adopt(struct crash *c, struct slot *slot)
 		model_remember(slot, -1);
 		if (slot->op.kind != OP_WRITE && slot->op.kind != OP_COMMIT)
 			model_apply(&after, &slot->op, &nothing);
-		if (fits(&after, &seen)) {
+		if (fits(&after, &seen) || kept_old(c, slot, &after, &seen)) {
 			slot->s = after;
 			return;
 		}

@@ -130,6 +130,39 @@ static void clear_gap(struct nlm *nlm, struct nlm_hold *h, uint64_t start,
 			       .start = start, .end = next - 1 });
 }
 
+/* Locks the bytes of @p by @l: again as they were, if that says so, else by a
+ * LOCK in the state of @p. */
+static int set_bytes(struct nlm *nlm, struct nlm_hold *h, struct vfs_lock *l,
+		     const struct nlm_part *p)
+{
+	/* The limits are for more locks than an owner had before. */
+	const bool limit = !l->back;
+	struct nlm_table *t = &nlm->table;
+	struct nlm_spare spare;
+	bool room;
+	int err;
+
+	mutex_lock(&nlm->lock);
+	room = (!limit || nlm_file_has_room(t, h->file)) &&
+	       nlm_spare_get(t, h->owner->host, limit, &spare);
+	l->client_held = nlm_client_count(t, &h->owner->host->addr, NLM_HELD);
+	mutex_unlock(&nlm->lock);
+	if (!room)
+		return -ENOLCK;
+	err = ask(h->file, h->file->node, l);
+	if (err == 1)
+		stat_inc(nlm_foreign);
+	mutex_lock(&nlm->lock);
+	nlm_hold_note(h);
+	if (err == 0 && l->back)
+		nlm_range_restore(t, h, p, &spare);
+	else if (err == 0)
+		nlm_range_set(t, h, &p->at, p->from.state, &spare);
+	mutex_unlock(&nlm->lock);
+	nlm_spare_put(&spare);
+	return err;
+}
+
 /* Gives the owner its earlier locks back, which never conflict with others. */
 static void put_back(struct nlm *nlm, struct nlm_hold *h,
 		     const struct nlm_wait *w)
@@ -137,18 +170,22 @@ static void put_back(struct nlm *nlm, struct nlm_hold *h,
 	uint64_t start = w->at.start;
 
 	for (unsigned i = 0; i < w->nbefore; i++) {
-		clear_gap(nlm, h, start, w->before[i].start);
-		nlm_hold_set(nlm, h, &w->before[i], w->state, NLM_CLAIM_BACK);
-		start = w->before[i].end + 1;
+		const struct nlm_part *p = &w->before[i];
+		struct vfs_lock l = lock_of(VFS_LOCK_SET, h, &p->at);
+
+		clear_gap(nlm, h, start, p->at.start);
+		l.back = true;
+		set_bytes(nlm, h, &l, p);
+		start = p->at.end + 1;
 	}
 	clear_gap(nlm, h, start, w->at.end + 1);
 }
 
-/* Undoes @at, a LOCK in @state, which came too late. */
+/* Undoes @at, a LOCK that came too late. */
 static int undo_late(struct nlm *nlm, struct nlm_hold *h,
-		     const struct nlm_span *at, uint32_t state)
+		     const struct nlm_span *at)
 {
-	struct nlm_wait w = { .at = *at, .state = state };
+	struct nlm_wait w = { .at = *at };
 
 	/* Without memory the owner loses the whole range. */
 	mutex_lock(&nlm->lock);
@@ -160,36 +197,15 @@ static int undo_late(struct nlm *nlm, struct nlm_hold *h,
 }
 
 int nlm_hold_set(struct nlm *nlm, struct nlm_hold *h,
-		 const struct nlm_span *at, uint32_t state,
-		 enum nlm_claim claim)
+		 const struct nlm_span *at, uint32_t state, bool reclaim)
 {
+	const struct nlm_part p = { *at, { .state = state } };
 	struct vfs_lock l = lock_of(VFS_LOCK_SET, h, at);
-	/* The limits are for more locks than an owner had before. */
-	const bool limit = claim != NLM_CLAIM_BACK;
-	struct nlm_spare spare;
-	bool room;
 	int err;
 
-	l.reclaim = claim == NLM_CLAIM_AGAIN;
-	l.back = claim == NLM_CLAIM_BACK;
-	mutex_lock(&nlm->lock);
-	room = (!limit || nlm_file_has_room(&nlm->table, h->file)) &&
-	       nlm_spare_get(&nlm->table, h->owner->host, limit, &spare);
-	l.client_held = nlm_client_count(&nlm->table, &h->owner->host->addr,
-					 NLM_HELD);
-	mutex_unlock(&nlm->lock);
-	if (!room)
-		return -ENOLCK;
-	err = ask(h->file, h->file->node, &l);
-	if (err == 1)
-		stat_inc(nlm_foreign);
-	mutex_lock(&nlm->lock);
-	nlm_hold_note(h);
-	if (err == 0)
-		nlm_range_set(&nlm->table, h, at, state, &spare);
-	mutex_unlock(&nlm->lock);
-	nlm_spare_put(&spare);
-	return err == VFS_LOCK_LATE ? undo_late(nlm, h, at, state) : err;
+	l.reclaim = reclaim;
+	err = set_bytes(nlm, h, &l, &p);
+	return err == VFS_LOCK_LATE ? undo_late(nlm, h, at) : err;
 }
 
 void nlm_hold_tidy(struct nlm *nlm, struct nlm_hold *h)
@@ -221,11 +237,6 @@ static void drop_bytes(struct nlm *nlm, struct nlm_hold *h,
 	mutex_unlock(&nlm->lock);
 }
 
-static bool is_kept(const struct nlm_range *r, uint32_t state)
-{
-	return state && (r->from.state == state || r->from.older == state);
-}
-
 /* If the backend fails, it keeps the bytes until the last ones of @h go. */
 static void drop_others(struct nlm *nlm, struct nlm_hold *h, uint32_t kept)
 {
@@ -234,7 +245,7 @@ static void drop_others(struct nlm *nlm, struct nlm_hold *h, uint32_t kept)
 	struct vfs_lock l;
 
 	cds_list_for_each_entry_safe(r, next, &h->ranges, link) {
-		if (is_kept(r, kept)) {
+		if (nlm_is_kept(&r->from, kept)) {
 			/* If the host reaches the newer state again, it has
 			 * restarted. */
 			mutex_lock(&nlm->lock);
@@ -249,6 +260,18 @@ static void drop_others(struct nlm *nlm, struct nlm_hold *h, uint32_t kept)
 	}
 }
 
+/* Locks that a refused grant would give back to @h's owner have ended, too. */
+static void drop_before(struct nlm *nlm, struct nlm_hold *h, uint32_t kept)
+{
+	const struct nlm_span all = { 0, NLM_EOF, true };
+	struct nlm_wait *w = NULL;
+
+	mutex_lock(&nlm->lock);
+	while ((w = nlm_grant_next(h->file, h->owner, &all, w)))
+		nlm_wait_restarted(w, kept);
+	mutex_unlock(&nlm->lock);
+}
+
 /* Takes the hold's locks away, except locks in the state @kept, which is the
  * host's now; 0: all of them. */
 static void drop_hold(struct nlm *nlm, struct nlm_hold *h, uint32_t kept)
@@ -258,7 +281,8 @@ static void drop_hold(struct nlm *nlm, struct nlm_hold *h, uint32_t kept)
 	bool some = false;
 
 	cds_list_for_each_entry(r, &h->ranges, link)
-		some |= is_kept(r, kept);
+		some |= nlm_is_kept(&r->from, kept);
+	drop_before(nlm, h, kept);
 	if (some)
 		drop_others(nlm, h, kept);
 	else
@@ -332,7 +356,7 @@ static void grant(struct nlm *nlm, struct nlm_file *f, struct nlm_wait *w)
 	noted = h && nlm_wait_note(w, h);
 	mutex_unlock(&nlm->lock);
 	if (noted)
-		err = nlm_hold_set(nlm, h, &w->at, w->state, NLM_CLAIM_NEW);
+		err = nlm_hold_set(nlm, h, &w->at, w->state, false);
 	mutex_lock(&nlm->lock);
 	if (err) {
 		nlm_wait_put(w, &f->foreign);

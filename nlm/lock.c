@@ -223,15 +223,14 @@ static int lock(struct rpc_call *call, const struct nlm_span *at,
 	 * from another host than the one whose locks were ended. */
 	if (!h)
 		return *status == NLM4_DENIED_GRACE_PERIOD ? -ETIMEDOUT : 0;
-	err = nlm_hold_set(nlm, h, at, a->state, a->reclaim ?
-			   NLM_CLAIM_AGAIN : NLM_CLAIM_NEW);
+	err = nlm_hold_set(nlm, h, at, a->state, a->reclaim);
 	if (err == 0 && ended_meanwhile(call, h)) {
 		*status = NLM4_DENIED_GRACE_PERIOD;
 		err = -ETIMEDOUT;
 	} else if (err == 0) {
 		*status = NLM4_GRANTED;
 		end_wait(nlm, h, at);
-		nlm_waits_locked(nlm, h, at);
+		nlm_waits_locked(nlm, h, at, a->state);
 	} else if (err == 1) {
 		*status = wait_foreign(call, h, at);
 	}

@@ -140,19 +140,12 @@ int nlm_foreign_test(struct nlm_file *f, struct vfs_node *node,
 /* Under nlm->lock: the owner's hold, made if need be.  NULL: no memory. */
 struct nlm_hold *nlm_hold_make(struct nlm *nlm, struct nlm_file *f,
 			       struct nlm_owner *o);
-/* The owner's claim to a lock that it is to get. */
-enum nlm_claim {
-	NLM_CLAIM_NEW,
-	NLM_CLAIM_AGAIN,	/* from the previous server */
-	NLM_CLAIM_BACK,		/* as before another lock, which it has */
-};
-
-/* Locks @at, by a LOCK in @state.  0; 1: a lock that this server did not give
+/* Locks @at, by a LOCK in @state; @reclaim: the owner had the lock from the
+ * previous server.  0; 1: a lock that this server did not give
  * is in the way; -ETIMEDOUT: clients of another server of the tree reclaim
  * their locks first; or another -errno. */
 int nlm_hold_set(struct nlm *nlm, struct nlm_hold *h,
-		 const struct nlm_span *at, uint32_t state,
-		 enum nlm_claim claim);
+		 const struct nlm_span *at, uint32_t state, bool reclaim);
 int nlm_hold_clear(struct nlm *nlm, struct nlm_hold *h,
 		   const struct nlm_span *at);
 /* Frees a hold without ranges, and its owner if it has nothing else. */
@@ -166,9 +159,9 @@ void nlm_wait_undo(struct nlm *nlm, struct nlm_wait *w);
 /* Under nlm->lock: a granted or cut one waits again, and its owner keeps the
  * rest of the grant. */
 void nlm_wait_again(struct nlm_wait *w);
-/* The owner has got @at by LOCK. */
+/* The owner has got @at by a LOCK in @state. */
 void nlm_waits_locked(struct nlm *nlm, struct nlm_hold *h,
-		      const struct nlm_span *at);
+		      const struct nlm_span *at, uint32_t state);
 /* It has unlocked @at.  @o is pinned. */
 void nlm_waits_unlocked(struct nlm *nlm, struct nlm_file *f,
 			struct nlm_owner *o, const struct nlm_span *at);

@@ -294,33 +294,57 @@ static void join_ranges(struct nlm_table *t, struct nlm_hold *h,
 }
 
 /*
- * The origin of @at after a LOCK in @state: the owner has it since it got the
- * first of the bytes that it has as such, or now.
+ * @o is the origin of bytes that a LOCK locks.  Some were locked before, by
+ * @old, of the @same kind or not.
  *
- * If the bytes were locked in another state, the host has restarted; or that
+ * If these were locked in another state, the host has restarted; or that
  * LOCK or this one is late; or the state went backwards.  Nothing tells which.
  * So a restart in either of the two states keeps the bytes.
  */
+static void add_origin(struct nlm_origin *o, const struct nlm_origin *old,
+		       bool same)
+{
+	uint32_t other = old->state == o->state ? old->older : old->state;
+
+	if (same)
+		o->since_ms = MIN(o->since_ms, old->since_ms);
+	if (nlm_is_newer(other, o->older))
+		o->older = other;
+}
+
+static struct nlm_origin sorted(struct nlm_origin o)
+{
+	if (nlm_is_newer(o.older, o.state))
+		return (struct nlm_origin){ o.since_ms, o.older, o.state };
+	return o;
+}
+
+/* The origin of @at after a LOCK in @state: the owner has it since it got the
+ * first of the bytes that it has as such, or now. */
 static struct nlm_origin origin_of(const struct nlm_hold *h,
 				   const struct nlm_span *at, uint32_t state)
 {
 	struct nlm_origin o = { .since_ms = clock_ms(), .state = state };
 	const struct nlm_range *r;
 
-	for_each_within(r, h, at) {
-		uint32_t other = r->from.state == state ? r->from.older :
-							  r->from.state;
+	for_each_within(r, h, at)
+		add_origin(&o, &r->from, r->at.exclusive == at->exclusive);
+	return sorted(o);
+}
 
-		if (r->at.exclusive == at->exclusive)
-			o.since_ms = MIN(o.since_ms, r->from.since_ms);
-		if (nlm_is_newer(other, o.older))
-			o.older = other;
-	}
-	if (nlm_is_newer(o.older, state)) {
-		o.state = o.older;
-		o.older = state;
-	}
-	return o;
+/* The same, if the owner had only the bytes of w->before. */
+static struct nlm_origin origin_before(const struct nlm_wait *w,
+				       const struct nlm_span *at,
+				       uint32_t state)
+{
+	struct nlm_origin o = { .since_ms = clock_ms(), .state = state };
+	const struct nlm_part *b = w->before;
+
+	for (unsigned i = 0; i < w->nbefore; i++)
+		if (nlm_overlap(&b[i].at, at))
+			add_origin(&o, &b[i].from,
+				   b[i].at.exclusive == at->exclusive);
+	return sorted(o);
 }
 
 static bool has_all(const struct nlm_range *r, const struct nlm_span *at,
@@ -335,12 +359,20 @@ void nlm_range_set(struct nlm_table *t, struct nlm_hold *h,
 		   const struct nlm_span *at, uint32_t state,
 		   struct nlm_spare *s)
 {
-	const struct nlm_origin from = origin_of(h, at, state);
+	const struct nlm_part p = { *at, origin_of(h, at, state) };
+
+	nlm_range_restore(t, h, &p, s);
+}
+
+void nlm_range_restore(struct nlm_table *t, struct nlm_hold *h,
+		       const struct nlm_part *p, struct nlm_spare *s)
+{
+	const struct nlm_span *at = &p->at;
 	const struct nlm_span behind = { at->end + 1, UINT64_MAX, true };
 	struct cds_list_head *next;
 	struct nlm_range *r = first_within(h, at);
 
-	if (r && has_all(r, at, &from))
+	if (r && has_all(r, at, &p->from))
 		return;
 	if (!at->exclusive)
 		tell_freed(h, at, false);
@@ -348,7 +380,7 @@ void nlm_range_set(struct nlm_table *t, struct nlm_hold *h,
 	r = first_within(h, &behind);
 	next = r ? &r->link : &h->ranges;
 	r = put_before(t, h, next, at, s);
-	r->from = from;
+	r->from = p->from;
 	join_ranges(t, h, r, cds_list_entry(next, struct nlm_range, link));
 	next = r->link.prev;
 	join_ranges(t, h, cds_list_entry(next, struct nlm_range, link), r);
@@ -378,48 +410,54 @@ static unsigned count_ranges(const struct nlm_hold *h,
 bool nlm_wait_trim(struct nlm_wait *w, const struct nlm_hold *h)
 {
 	/* Each of both lists has its spans in order, and apart. */
-	struct nlm_span *left = calloc(w->nbefore + count_ranges(h, &w->at) + 1,
+	struct nlm_part *left = calloc(w->nbefore + count_ranges(h, &w->at) + 1,
 				       sizeof(*left));
+	const struct nlm_part *b = w->before;
 	const struct nlm_range *r;
 	unsigned n = 0;
 
 	if (!left)
 		return false;
 	for (unsigned i = 0; i < w->nbefore; i++)
-		for_each_within(r, h, &w->before[i])
-			left[n++] = common(&r->at, &w->before[i]);
+		for_each_within(r, h, &b[i].at)
+			left[n++] = (struct nlm_part){
+				common(&r->at, &b[i].at), b[i].from };
 	nlm_wait_forget(w);
 	w->before = left;
 	w->nbefore = n;
 	return true;
 }
 
-/* Appends the bytes from @start to @end, if any, with @mode's. */
-static void put_part(struct nlm_span *list, unsigned *n, uint64_t start,
-		     uint64_t end, bool exclusive)
+/* Appends the bytes of @p from @start to @end, if any. */
+static void put_part(struct nlm_part *list, unsigned *n,
+		     const struct nlm_part *p, uint64_t start, uint64_t end)
 {
-	if (start <= end)
-		list[(*n)++] = (struct nlm_span){ start, end, exclusive };
+	if (start > end)
+		return;
+	list[*n] = *p;
+	list[*n].at.start = start;
+	list[(*n)++].at.end = end;
 }
 
-bool nlm_wait_keep(struct nlm_wait *w, const struct nlm_span *at)
+bool nlm_wait_keep(struct nlm_wait *w, const struct nlm_span *at,
+		   uint32_t state)
 {
+	const struct nlm_part p = { *at, origin_before(w, at, state) };
 	const uint64_t start = MAX(at->start, w->at.start);
 	const uint64_t end = MIN(at->end, w->at.end);
-	struct nlm_span *list = calloc(w->nbefore + 2, sizeof(*list));
-	const struct nlm_span *b = w->before;
+	struct nlm_part *list = calloc(w->nbefore + 2, sizeof(*list));
+	const struct nlm_part *b = w->before;
 	unsigned n = 0, i;
 
 	if (!list)
 		return false;
-	/* The spans are in order, and apart. */
-	for (i = 0; i < w->nbefore && b[i].start < start; i++)
-		put_part(list, &n, b[i].start, MIN(b[i].end, start - 1),
-			 b[i].exclusive);
-	put_part(list, &n, start, end, at->exclusive);
+	for (i = 0; i < w->nbefore && b[i].at.start < start; i++)
+		put_part(list, &n, &b[i], b[i].at.start,
+			 MIN(b[i].at.end, start - 1));
+	put_part(list, &n, &p, start, end);
 	for (i = 0; i < w->nbefore; i++)
-		put_part(list, &n, MAX(b[i].start, end + 1), b[i].end,
-			 b[i].exclusive);
+		put_part(list, &n, &b[i], MAX(b[i].at.start, end + 1),
+			 b[i].at.end);
 	nlm_wait_forget(w);
 	w->before = list;
 	w->nbefore = n;
@@ -449,6 +487,24 @@ bool nlm_wait_note(struct nlm_wait *w, const struct nlm_hold *h)
 	if (!w->before)
 		return false;
 	for_each_within(r, h, &w->at)
-		w->before[w->nbefore++] = common(&r->at, &w->at);
+		w->before[w->nbefore++] = (struct nlm_part){
+			common(&r->at, &w->at), r->from };
 	return true;
+}
+
+void nlm_wait_restarted(struct nlm_wait *w, uint32_t state)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < w->nbefore; i++) {
+		struct nlm_part *p = &w->before[n];
+
+		if (!nlm_is_kept(&w->before[i].from, state))
+			continue;
+		*p = w->before[i];
+		p->from.state = state;
+		p->from.older = 0;
+		n++;
+	}
+	w->nbefore = n;
 }

@@ -41,6 +41,11 @@ struct nlm_origin {
 	uint32_t state, older;
 };
 
+struct nlm_part {
+	struct nlm_span		 at;
+	struct nlm_origin	 from;
+};
+
 struct nlm_range {
 	struct nlm_span		 at;
 	struct nlm_origin	 from;
@@ -104,6 +109,13 @@ struct nlm_owner {
 	uint32_t		 oh_len;
 	uint8_t			 oh[];
 };
+
+/* True if bytes of @from stay when their host restarts in @state; 0: none
+ * do. */
+static inline bool nlm_is_kept(const struct nlm_origin *from, uint32_t state)
+{
+	return state && (from->state == state || from->older == state);
+}
 
 /* True if the state @a of a host's monitor came after @b.  They grow. */
 static inline bool nlm_is_newer(uint32_t a, uint32_t b)
@@ -215,8 +227,8 @@ struct nlm_wait {
 	bool			 kept;	/* it was cut, and waits again; the rest
 					 * of the grant is the owner's */
 	/* While granted or cut: the parts of the span that the owner held also
-	 * without the grant. */
-	struct nlm_span		*before;
+	 * without the grant, in order and apart. */
+	struct nlm_part		*before;
 	unsigned		 nbefore;
 
 	/* The server's: how to tell the client. */
@@ -409,6 +421,9 @@ bool nlm_may_clear(const struct nlm_table *t, const struct nlm_hold *h,
 void nlm_range_set(struct nlm_table *t, struct nlm_hold *h,
 		   const struct nlm_span *at, uint32_t state,
 		   struct nlm_spare *s);
+/* As @p was before a LOCK that is undone: with that origin. */
+void nlm_range_restore(struct nlm_table *t, struct nlm_hold *h,
+		       const struct nlm_part *p, struct nlm_spare *s);
 void nlm_range_clear(struct nlm_table *t, struct nlm_hold *h,
 		     const struct nlm_span *at, struct nlm_spare *s);
 /* The host has restarted in @state, which is one of @r's: forgets the other
@@ -428,8 +443,13 @@ bool nlm_wait_note(struct nlm_wait *w, const struct nlm_hold *h);
 bool nlm_wait_trim(struct nlm_wait *w, const struct nlm_hold *h);
 /* True if its owner holds a byte of w->at. */
 bool nlm_wait_has_left(const struct nlm_wait *w);
-/* Adds the part of @at in w->at to w->before.  False: no memory. */
-bool nlm_wait_keep(struct nlm_wait *w, const struct nlm_span *at);
+/* Adds the part of @at in w->at to w->before, as of a LOCK in @state.  False:
+ * no memory. */
+bool nlm_wait_keep(struct nlm_wait *w, const struct nlm_span *at,
+		   uint32_t state);
+/* The host has restarted in @state: forgets those of w->before that it does not
+ * keep. */
+void nlm_wait_restarted(struct nlm_wait *w, uint32_t state);
 /* Forgets w->before. */
 void nlm_wait_forget(struct nlm_wait *w);
 

@@ -64,7 +64,7 @@ void nlm_wait_again(struct nlm_wait *w)
 }
 
 void nlm_waits_locked(struct nlm *nlm, struct nlm_hold *h,
-		      const struct nlm_span *at)
+		      const struct nlm_span *at, uint32_t state)
 {
 	struct nlm_wait *w, *next;
 
@@ -72,7 +72,7 @@ void nlm_waits_locked(struct nlm *nlm, struct nlm_hold *h,
 	w = nlm_grant_next(h->file, h->owner, at, NULL);
 	for (; w; w = next) {
 		next = nlm_grant_next(h->file, h->owner, at, w);
-		if (!nlm_wait_keep(w, at)) {
+		if (!nlm_wait_keep(w, at, state)) {
 			/* No memory: all of it becomes the owner's. */
 			cut(w);
 			nlm_wait_free(&nlm->table, w);

@@ -113,7 +113,7 @@ static void load_wait(const struct model_wait *m)
 	for (unsigned b = 0; b < BYTES; b++)
 		if (m->before[b])
 			nlm_wait_keep(w, &(struct nlm_span){
-				      b, b, m->before[b] == 2 });
+				      b, b, m->before[b] == 2 }, 1);
 	if (w->granted || w->cut)
 		nlm_wait_put(w, NULL);
 	if (w->granted) {
@@ -162,9 +162,9 @@ static void save_wait(struct model_wait *m, const struct nlm_wait *w)
 	};
 	if (w->granted || w->cut)
 		for (unsigned i = 0; i < w->nbefore; i++)
-			for (uint64_t b = w->before[i].start;
-			     b <= w->before[i].end; b++)
-				m->before[b] = 1 + w->before[i].exclusive;
+			for (uint64_t b = w->before[i].at.start;
+			     b <= w->before[i].at.end; b++)
+				m->before[b] = 1 + w->before[i].at.exclusive;
 	if (!w->granted)
 		return;
 	m->calling = w->calling;

@@ -11,15 +11,18 @@
  * then, as TCP does.
  *
  * Asserted: a byte that a living process was granted stays its own; and when the
- * host's last start was noticed, and a LOCK has come since the last notice, no
- * byte is held by a process from before.
+ * host's last start was noticed, a LOCK has come since the last notice, and no
+ * process waits, no byte is held by a process from before.
  *
  * Left out: what is held, if the state is one that the host had before: the two
  * can't be told apart.
  *
  * -DSTARTS=n: restarts; -DPROCESSES=n: 1 or 2; -DLATE: a LOCK can come after its
  * host has restarted, as over UDP; -DONCE: notices of earlier starts can't;
- * -DUNKNOWN: those can, even if the server does not know of the start.
+ * -DUNKNOWN: those can, even if the server does not know of the start; -DWAITS:
+ * another lock can be in the way of a LOCK, also of one for a byte that its owner
+ * has (as if the LOCK were for more bytes); it waits, is granted, and is undone by
+ * a CANCEL, or since its process is gone.
  */
 #ifndef STARTS
 #define STARTS 2
@@ -28,10 +31,14 @@
 #define PROCESSES 2
 #endif
 #define FIRST 3
+#define GRANTED 0
+#define BLOCKED 3
 
 c_decl {
 \#include "tests/models/restart_server.c"
 \#define HAS_JOB model_has_job(&now.srv)
+\#define IS_GRANTED model_is_granted(&now.srv, now.i, now.j)
+\#define HAS_WAITS model_has_waits(&now.srv)
 }
 c_state "struct model_server srv" "Global"
 
@@ -49,10 +56,12 @@ bit alive[2];			/* ... of a process that is there, */
 bit fresh[2];			/* ... which came after the last notice */
 bit hears[2];			/* the first step is done */
 byte bytes[2];			/* that it is for */
+bit foreign;			/* another lock is in the way of a LOCK */
+bit waits[4];			/* as has: the process waits for the byte */
 byte late[2];			/* 1 + byte of a LOCK in the network, */
 byte late_state[2];
 byte newest;			/* state that the server knows of */
-byte i, ok;
+byte i, j, ok;
 
 inline check()
 {
@@ -60,7 +69,7 @@ inline check()
 	c_code [ model_is_right(&now.srv, now.has) ] { ; };
 	if
 	:: heard && asked && !again && !sent[0] && !sent[1] &&
-	   c_expr { !HAS_JOB } ->
+	   c_expr { !HAS_JOB && !HAS_WAITS } ->
 #ifndef LATE
 		c_code [ model_is_clean(&now.srv, now.has) ] { ; }
 #else
@@ -96,7 +105,7 @@ inline note_notice()
 
 inline send(o)
 {
-	!sent[o] && o < PROCESSES ->
+	!sent[o] && o < PROCESSES && !waits[2 * o] && !waits[2 * o + 1] ->
 	if :: bytes[o] = 0 :: bytes[o] = 1 fi;
 	sent[o] = 1; alive[o] = 1; fresh[o] = heard;
 	i = o;
@@ -117,12 +126,60 @@ inline lock(o)
 {
 	sent[o] && hears[o] ->
 	if :: choose_notice() :: skip fi;
+#ifdef WAITS
+	if :: foreign = 0 :: foreign = 1 fi;
+#endif
 	i = o;
-	c_code { now.ok = model_lock(&now.srv, now.i, now.noticed); };
-	if :: ok && alive[o] -> has[2 * o + bytes[o]] = 1 :: else fi;
+	c_code { now.ok = model_lock(&now.srv, now.i, now.noticed,
+				     now.foreign); };
+	if
+	:: ok == GRANTED && alive[o] -> has[2 * o + bytes[o]] = 1
+	:: ok == BLOCKED && alive[o] -> waits[2 * o + bytes[o]] = 1
+	:: else
+	fi;
 	if :: noticed -> note_notice() :: else fi;
 	sent[o] = 0; alive[o] = 0; fresh[o] = 0; hears[o] = 0; bytes[o] = 0;
-	ok = 0; i = 0; check()
+	foreign = 0; ok = 0; i = 0; check()
+}
+
+/* The waiters have their locks; a notice can come meanwhile. */
+inline grant()
+{
+	c_expr { HAS_WAITS } ->
+	if :: choose_notice() :: skip fi;
+	c_code { model_grant(&now.srv, now.noticed); };
+	if :: noticed -> note_notice() :: else fi;
+	check()
+}
+
+/* The call-back for the byte b: whoever waits for it has it. */
+inline answer(o, b)
+{
+	i = o; j = b;
+	if
+	:: c_expr { IS_GRANTED } ->
+		ok = waits[2 * o + b];
+		c_code { model_answer(&now.srv, now.i, now.j, now.ok); };
+		if :: ok -> has[2 * o + b] = 1; waits[2 * o + b] = 0 :: else fi;
+		ok = 0
+	:: else
+	fi;
+	i = 0; j = 0; check()
+}
+
+/* The process is interrupted while it waits. */
+inline cancel(o, b)
+{
+	waits[2 * o + b] && !sent[o] ->
+	i = o; j = b;
+	c_code { now.ok = model_cancel(&now.srv, now.i, now.j); };
+	if
+	:: ok ->
+		has[2 * o + b] = 0;
+		c_code { model_unlock(&now.srv, now.i, now.j); }
+	:: else
+	fi;
+	waits[2 * o + b] = 0; i = 0; j = 0; ok = 0; check()
 }
 
 inline leave_late(o)
@@ -150,6 +207,7 @@ inline start()
 #endif
 	told = told | 1 << state;
 	has[0] = 0; has[1] = 0; has[2] = 0; has[3] = 0;
+	waits[0] = 0; waits[1] = 0; waits[2] = 0; waits[3] = 0;
 	alive[0] = 0; alive[1] = 0; fresh[0] = 0; fresh[1] = 0;
 	heard = 0; asked = 0; check()
 }
@@ -184,6 +242,13 @@ end:
 		check()
 	   }
 	:: atomic { starts > 0 -> start() }
+#ifdef WAITS
+	:: atomic { grant() }
+	:: atomic { answer(0, 0) }
+	:: atomic { answer(0, 1) }
+	:: atomic { cancel(0, 0) }
+	:: atomic { cancel(0, 1) }
+#endif
 #ifdef LATE
 	:: atomic { come_late(0) }
 #endif

@@ -23,6 +23,12 @@ struct model_lock {
 	uint8_t came, state, byte, heard;
 };
 
+/* A waiter; or none, @used is 0. */
+struct model_wait {
+	uint8_t used, state, asleep, granted, cut, kept, dropped, answer;
+	uint8_t before, before_state, before_older;
+};
+
 /* The server's state: of the host, */
 struct model_server {
 	uint8_t state, newest, unsure, restart_state, restart_at;
@@ -32,6 +38,7 @@ struct model_server {
 	uint8_t held[OWNERS][BYTES], older[OWNERS][BYTES];
 	uint8_t dropped[OWNERS], kept[OWNERS];
 	struct model_lock lock[OWNERS];
+	struct model_wait wait[OWNERS][BYTES];
 };
 
 /* ---- the rest of the server */
@@ -49,6 +56,8 @@ uint64_t rpc_call_started(const struct rpc_call *call)
 
 /* A notice comes while the backend works; 0: none. */
 static unsigned meanwhile;
+/* The backend's answer to a LOCK. */
+static int backend_says;
 
 static void notify(unsigned state);
 
@@ -59,7 +68,8 @@ static int backend_locks(struct vfs_op *op)
 	meanwhile = 0;
 	if (state)
 		notify(state);
-	return 0;
+	return op->lock->how == VFS_LOCK_SET && !op->lock->back ?
+	       backend_says : 0;
 }
 
 /* ---- the state of the model, and the table */
@@ -114,6 +124,35 @@ static void load_hold(const struct model_server *s, unsigned o)
 	}
 }
 
+static void load_wait(const struct model_server *s, unsigned o, unsigned b)
+{
+	const struct model_wait *m = &s->wait[o][b];
+	const struct nlm_span at = { b, b, true };
+	const struct nlm_who who = who_of(o);
+	struct nlm_wait *w;
+
+	if (!m->used)
+		return;
+	w = nlm_wait_add(&nlm.table, the_file,
+			 nlm_owner_get(&nlm.table, &who), &at);
+	w->state = m->state;
+	w->granted = m->granted;
+	w->cut = m->cut;
+	w->kept = m->kept;
+	w->answer = (enum nlm_wait_answer)m->answer;
+	w->dropped = m->dropped;
+	w->id = (o * BYTES + b + 1) * NLM_CALL_BACKS;
+	if (m->before) {
+		nlm_wait_keep(w, &at, m->before_state);
+		w->before[0].from.older = m->before_older;
+	}
+	if (!m->asleep)
+		nlm_wait_put(w, w->granted ? &nlm.grants :
+				w->cut ? NULL : &the_file->foreign);
+	if (w->dropped || w->answer)
+		nlm_wait_mark(w);
+}
+
 static void load(const struct model_server *s)
 {
 	static const struct nlm_limits limits = {
@@ -149,9 +188,32 @@ static void load(const struct model_server *s)
 	nlm.table.ended[0] = (struct nlm_ended){
 		.ns = s->ended_at, .state = s->ended_state,
 	};
-	for (unsigned o = 0; o < OWNERS; o++)
+	for (unsigned o = 0; o < OWNERS; o++) {
 		load_hold(s, o);
+		for (unsigned b = 0; b < BYTES; b++)
+			load_wait(s, o, b);
+	}
+	nlm.next_grant = OWNERS * BYTES * NLM_CALL_BACKS;
 	model_now = 16;
+}
+
+static void save_wait(struct model_server *s, struct nlm_wait *w)
+{
+	struct model_wait *m = &s->wait[w->owner->svid][w->at.start];
+
+	if (w->in == &the_file->ready)
+		abort();
+	*m = (struct model_wait){
+		.used = 1, .state = (uint8_t)w->state, .granted = w->granted,
+		.cut = w->cut, .kept = w->kept, .dropped = w->dropped,
+		.answer = w->answer, .asleep = w->in == &the_file->asleep,
+	};
+	if ((w->granted || w->cut) && w->nbefore) {
+		m->before = true;
+		m->before_state = (uint8_t)w->before[0].from.state;
+		m->before_older = (uint8_t)w->before[0].from.older;
+	}
+	nlm_wait_free(&nlm.table, w);
 }
 
 static void save_hold(struct model_server *s, struct nlm_hold *h)
@@ -198,6 +260,7 @@ static void save(struct model_server *s)
 	struct nlm_host *h = nlm_host_find(&nlm.table, &who);
 	struct nlm_owner *o, *onext;
 	struct nlm_hold *hold, *hnext;
+	struct nlm_wait *w, *wnext;
 
 	s->state = (uint8_t)h->state;
 	s->newest = (uint8_t)h->newest;
@@ -213,6 +276,9 @@ static void save(struct model_server *s)
 	memset(s->older, 0, sizeof(s->older));
 	memset(s->dropped, 0, sizeof(s->dropped));
 	memset(s->kept, 0, sizeof(s->kept));
+	memset(s->wait, 0, sizeof(s->wait));
+	cds_list_for_each_entry_safe(w, wnext, &the_file->waits, on_file)
+		save_wait(s, w);
 	cds_list_for_each_entry_safe(hold, hnext, &the_file->holds, on_file)
 		save_hold(s, hold);
 	cds_list_for_each_entry_safe(o, onext, &h->owners, on_host)
@@ -256,7 +322,7 @@ static void begin_step(const struct model_lock *l, unsigned o)
 		.name = { who.name, who.name_len }, .oh = { who.oh, 1 },
 		.fh = { who.name, 1 }, .svid = o,
 		.off = l->byte, .len = 1, .exclusive = true,
-		.state = l->state,
+		.block = backend_says == 1, .state = l->state,
 	};
 	*(struct nlm_res *)rpc_res(&call) = (struct nlm_res){ 0 };
 	memset(op, 0, sizeof(*op));
@@ -278,8 +344,10 @@ static void model_hear(struct model_server *s, unsigned o)
 	save(s);
 }
 
-/* Then it has its turn, in which, or after which, a notice can come. */
-static bool model_lock(struct model_server *s, unsigned o, unsigned notice)
+/* Then it has its turn, in which, or after which, a notice can come; the
+ * backend gives @answer.  Returns the status. */
+static enum nlm_status model_lock(struct model_server *s, unsigned o,
+				  unsigned notice, int answer)
 {
 	const unsigned byte = s->lock[o].byte;
 	const struct nlm_span at = { byte, byte, true };
@@ -287,16 +355,71 @@ static bool model_lock(struct model_server *s, unsigned o, unsigned notice)
 
 	load(s);
 	meanwhile = notice;
+	backend_says = answer;
 	begin_step(&s->lock[o], o);
 	nlm_turn_begin(&nlm, the_file);
-	lock(&call, &at, &status);
+	if (lock(&call, &at, &status) < 0)
+		status = NLM4_DENIED_GRACE_PERIOD;
+	backend_says = 0;
 	nlm_turn_end(the_file);
 	if (meanwhile)
 		notify(meanwhile);
 	meanwhile = 0;
 	s->lock[o] = (struct model_lock){ 0 };
 	save(s);
-	return status == NLM4_GRANTED;
+	return status;
+}
+
+/* The locks that were in the way of waiters are gone. */
+static void model_grant(struct model_server *s, unsigned notice)
+{
+	load(s);
+	meanwhile = notice;
+	nlm_turn_begin(&nlm, the_file);
+	nlm_foreign_ready(the_file);
+	nlm_turn_end(the_file);
+	if (meanwhile)
+		notify(meanwhile);
+	meanwhile = 0;
+	save(s);
+}
+
+static bool model_is_granted(const struct model_server *s, unsigned o,
+			     unsigned byte)
+{
+	const struct model_wait *w = &s->wait[o][byte];
+
+	return w->granted && !w->answer;
+}
+
+/* The host answers the call-back for a waiter. */
+static void model_answer(struct model_server *s, unsigned o, unsigned byte,
+			 bool taken)
+{
+	const uint64_t id = (o * BYTES + byte + 1) * NLM_CALL_BACKS;
+
+	load(s);
+	answered(&nlm, nlm_grant_find(nlm.grants, id), id,
+		 taken ? NLM4_GRANTED : NLM4_DENIED);
+	save(s);
+}
+
+/* Returns true if the CANCEL was denied. */
+static bool model_cancel(struct model_server *s, unsigned o, unsigned byte)
+{
+	load(s);
+	begin_step(&(struct model_lock){ .byte = (uint8_t)byte }, o);
+	nlm_cancel(&call);
+	save(s);
+	return ((struct nlm_res *)rpc_res(&call))->status == NLM4_DENIED;
+}
+
+static void model_unlock(struct model_server *s, unsigned o, unsigned byte)
+{
+	load(s);
+	begin_step(&(struct model_lock){ .byte = (uint8_t)byte }, o);
+	nlm_unlock(&call);
+	save(s);
 }
 
 static void model_notice(struct model_server *s, unsigned state)
@@ -317,7 +440,22 @@ static void model_job(struct model_server *s)
 
 static bool model_has_job(const struct model_server *s)
 {
-	return s->dropped[0] || s->dropped[1];
+	bool has = s->dropped[0] || s->dropped[1];
+
+	for (unsigned o = 0; o < OWNERS; o++)
+		for (unsigned b = 0; b < BYTES; b++)
+			has |= s->wait[o][b].dropped || s->wait[o][b].answer;
+	return has;
+}
+
+static bool model_has_waits(const struct model_server *s)
+{
+	bool has = false;
+
+	for (unsigned o = 0; o < OWNERS; o++)
+		for (unsigned b = 0; b < BYTES; b++)
+			has |= s->wait[o][b].used;
+	return has;
 }
 
 /* ---- invariants; @has is the view of the host's processes */

@@ -106,6 +106,7 @@ without nlm/lock.c 's/!w \&\& nlm_hold_has_any(.*))/0)/' \
 holds restart -DSTARTS=1
 holds restart -DSTARTS=3 -DPROCESSES=1
 holds restart -DSTARTS=1 -DPROCESSES=1 -DLATE -DONCE
+holds restart -DSTARTS=1 -DPROCESSES=1 -DWAITS
 finds restart -DSTARTS=1 -DLATE
 finds restart -DSTARTS=1 -DUNKNOWN
 one=(restart -DSTARTS=1 -DPROCESSES=1) two=(restart -DSTARTS=2 -DPROCESSES=1)
@@ -118,6 +119,9 @@ without $host 's/h->state = 0;/;/' "${one[@]}"
 without $host 's/ \&\& ns > h->doubt_ns//' "${two[@]}"
 without $host 's/if (ns < h->heard_ns)/if (0)/' restart -DSTARTS=1
 without nlm/lock.c 's/if (nlm_is_outlived(.*))/if (0)/' "${one[@]}"
-without nlm/ranges.c 's/o.older = state;/o.older = 0;/' "${one[@]}"
-without nlm/file.c 's/ || r->from.older == state//' "${one[@]}"
+without nlm/ranges.c 's/o.older, o.state }/o.older, 0 }/' "${one[@]}"
+without nlm/table.h 's/ || from->older == state//' "${one[@]}"
+one+=(-DWAITS)
+without nlm/file.c 's/ \&\& l->back)/ \&\& 0)/' "${one[@]}"
+without nlm/file.c 's/	drop_before(nlm, h, kept);//' "${one[@]}"
 exit $status

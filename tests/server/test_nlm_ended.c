@@ -17,6 +17,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 static bool held;
 static _Atomic unsigned nasked;
+static atomic_bool too_late;
 
 static struct vfs_ops ops;
 
@@ -39,7 +40,7 @@ static int lock_when_not_held(struct vfs_op *op)
 	while (held)
 		pthread_cond_wait(&changed, &lock);
 	pthread_mutex_unlock(&lock);
-	return 0;
+	return atomic_exchange(&too_late, false) ? VFS_LOCK_LATE : 0;
 }
 
 /* Returns how many locks were asked for. */
@@ -165,4 +166,72 @@ TEST(a_late_notice_ends_a_share_of_before_that_lock)
 	ck_assert_uint_eq(nlmc_lock(&one, head, false), NLM4_GRANTED);
 	nlmc_restarted("new0", 7);
 	EVENTUALLY(nlmc_share(&two, 3, 3) == NLM4_GRANTED);
+}
+
+/* ---- a process from before its host's restart, and its namesake's LOCK, which
+ * is undone */
+
+static const struct nlm_bytes both = { 0, 2, true }, tail = { 1, 1, true };
+
+/* The dead one has the head, its namesake waits for both and is granted. */
+static void grant_to_namesake(uint32_t answer)
+{
+	nlmc_answer = answer;
+	nlmc_state = 5;
+	ck_assert_uint_eq(nlmc_lock(&one, head, false), NLM4_GRANTED);
+	ck_assert_uint_eq(nlmc_lock(&two, tail, false), NLM4_GRANTED);
+	nlmc_state = 7;
+	ck_assert_uint_eq(nlmc_lock(&one, both, true), NLM4_BLOCKED);
+	ck_assert_uint_eq(nlmc_unlock(&two, tail), NLM4_GRANTED);
+}
+
+static void is_free_after_the_notice(void)
+{
+	ck_assert_uint_eq(nlmc_lock(&two, head, false), NLM4_DENIED);
+	nlmc_restarted("new0", 7);
+	EVENTUALLY(nlmc_lock(&two, head, false) == NLM4_GRANTED);
+}
+
+TEST(a_refused_lock_leaves_a_dead_one_to_the_notice)
+{
+	grant_to_namesake(NLM4_DENIED);
+	EVENTUALLY(nlmc_lock(&two, tail, false) == NLM4_GRANTED);
+	is_free_after_the_notice();
+}
+
+TEST(a_cancelled_lock_leaves_a_dead_one_to_the_notice)
+{
+	grant_to_namesake(NLM_DEAF);
+	ck_assert_uint_eq(nlmc_cancel(&one, both), NLM4_GRANTED);
+	is_free_after_the_notice();
+}
+
+TEST(a_late_lock_that_is_undone_leaves_a_dead_one_to_the_notice)
+{
+	nlmc_state = 5;
+	ck_assert_uint_eq(nlmc_lock(&one, head, false), NLM4_GRANTED);
+	nlmc_state = 7;
+	atomic_store(&too_late, true);
+	ck_assert_uint_eq(nlmc_lock(&one, both, false),
+			  NLM4_DENIED_GRACE_PERIOD);
+	is_free_after_the_notice();
+}
+
+TEST(a_lock_cancelled_after_the_notice_restores_no_dead_one)
+{
+	grant_to_namesake(NLM_DEAF);
+	nlmc_restarted("new0", 7);
+	ck_assert_uint_eq(nlmc_lock(&two, both, false), NLM4_DENIED);
+	ck_assert_uint_eq(nlmc_cancel(&one, both), NLM4_GRANTED);
+	ck_assert_uint_eq(nlmc_lock(&two, both, false), NLM4_GRANTED);
+}
+
+TEST(a_lock_cancelled_after_the_notice_leaves_the_living_their_bytes)
+{
+	grant_to_namesake(NLM_DEAF);
+	ck_assert_uint_eq(nlmc_lock(&one, head, false), NLM4_GRANTED);
+	nlmc_restarted("new0", 7);
+	ck_assert_uint_eq(nlmc_cancel(&one, both), NLM4_GRANTED);
+	ck_assert_uint_eq(nlmc_lock(&two, head, false), NLM4_DENIED);
+	ck_assert_uint_eq(nlmc_lock(&two, tail, false), NLM4_GRANTED);
 }

@@ -382,12 +382,12 @@ TEST(a_waiter_remembers_the_parts_that_its_owner_had)
 	w = nlm_wait_add(&table, file, owner(1), &at);
 	ck_assert(nlm_wait_note(w, nlm_hold_find(file, owner(1))));
 	ck_assert_uint_eq(w->nbefore, 2);
-	ck_assert_uint_eq(w->before[0].start, 10);
-	ck_assert_uint_eq(w->before[0].end, 12);
-	ck_assert(!w->before[0].exclusive);
-	ck_assert_uint_eq(w->before[1].start, 20);
-	ck_assert_uint_eq(w->before[1].end, 30);
-	ck_assert(w->before[1].exclusive);
+	ck_assert_uint_eq(w->before[0].at.start, 10);
+	ck_assert_uint_eq(w->before[0].at.end, 12);
+	ck_assert(!w->before[0].at.exclusive);
+	ck_assert_uint_eq(w->before[1].at.start, 20);
+	ck_assert_uint_eq(w->before[1].at.end, 30);
+	ck_assert(w->before[1].at.exclusive);
 }
 
 static bool has_any(struct nlm_span at)

@@ -30,9 +30,8 @@ STAT(posix_fds_full, "opens refused because an export had used its share of "
 #define CLOSED_FACTOR	2
 /* More nodes than these for each bucket don't wait for the tick. */
 #define CHAIN_MAX	4
-/* A worker waits so long for the sweep to close a file. */
-#define ROOM_NS		NS_PER_S
 
+_Atomic unsigned posix_room_ms = 1000;
 _Thread_local bool posix_makes_room;
 _Thread_local bool posix_sweeps;
 
@@ -290,7 +289,7 @@ static void evict_idle(struct posix_cache *c)
  * bounded, and no thread waits after one did in vain. */
 static void wait_for_sweep(struct posix_cache *c)
 {
-	uint64_t until = clock_ns() + ROOM_NS;
+	uint64_t until = clock_ns() + posix_room_ms * NS_PER_MS;
 	bool in_time = true;
 
 	mutex_lock(&c->lock);

@@ -19,10 +19,12 @@ void posix_cache_forget(struct posix_cache *c, struct posix_node *n);
 /*
  * Call before opening a file, with any credentials.  Closes unused files if too
  * many are open.  0, or -ETIMEDOUT if the export has used its share of
- * descriptors.  In that case a worker first waits up to a second for others to
- * be closed, unless no file was closed since another worker waited.
+ * descriptors.  In that case a worker first waits for others to be closed, for
+ * posix_room_ms at most, unless no file was closed since another worker waited.
  */
 int  posix_cache_room(struct posix_cache *c);
+/* In ms, 1,000; tests set it. */
+extern _Atomic unsigned posix_room_ms;
 /* Makes the sweep free a node, for a thread that must not wait, or must not
  * become the server to sync it. */
 void posix_cache_bury(struct posix_cache *c, struct posix_node *n);

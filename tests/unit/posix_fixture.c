@@ -208,6 +208,17 @@ void world_settle(const char *path)
 	EVENTUALLY(stat(local(path), &st) == 0 && posix_settled(&st));
 }
 
+bool world_sync_waits(void)
+{
+	struct posix_disk *d = to_posix_fs(w.fs)->disk;
+	bool waits;
+
+	mutex_lock(&d->lock);
+	waits = d->whole.first;
+	mutex_unlock(&d->lock);
+	return waits;
+}
+
 int try_open_again(const struct vfs_handle *h)
 {
 	int err;

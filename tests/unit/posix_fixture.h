@@ -62,6 +62,8 @@ const char *local(const char *path);
  * now, would be kept. */
 void world_settle(const char *path);
 struct vfs_name name_of(const char *s);
+/* A thread waits for its turn to sync the whole file system. */
+bool world_sync_waits(void);
 
 /* Each of these asserts success unless it returns an error. */
 struct vfs_node *must_lookup(struct vfs_node *dir, const char *name);

@@ -207,6 +207,7 @@ int syncfs(int fd)
 		err = atomic_load(&sync_faults.whole_errno);
 	if (!err && by_chance())
 		err = EIO;
+	WAIT_WHILE(err && atomic_load(&sync_faults.hold_failed));
 	return err ? fails(err) : 0;
 }
 

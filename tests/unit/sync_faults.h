@@ -32,6 +32,7 @@ struct sync_faults {
 	atomic_bool mount_ro;		/* it is read-only */
 	atomic_int times_errno;		/* utimensat() */
 	atomic_bool hold_dirs;		/* syncs of directories wait */
+	atomic_bool hold_failed;	/* syncfs() that fails waits */
 	/* One of so many syncs fails, and one of so many writes finds that
 	 * unsynced data is lost; 0: none. */
 	atomic_uint one_in;

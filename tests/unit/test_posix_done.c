@@ -223,23 +223,25 @@ static void set_mode_fails(void *dir)
  * one thread gets can concern data that another thread's change lost. */
 TEST_LOOP(a_change_without_fsync_that_meets_a_failed_sync_is_no_success, 0, 4)
 {
-	struct vfs_node *a, *b;
-	pthread_t thread;
+	struct vfs_node *dir[2];
+	pthread_t thread[2];
 
-	fresh_dirs(_i / 2, &a, &b);
+	fresh_dirs(_i / 2, &dir[0], &dir[1]);
 	if (_i % 2)
 		sync_faults.dir_errno = EINVAL;
 	else
 		sync_faults.open_errno = EACCES;
-	sync_faults.pause_us = 300000;
+	sync_faults.hold_failed = true;
 	sync_faults.whole_once = EIO;
-	assert_ok(thread_start(&thread, "first", set_mode_fails, a));
+	assert_ok(thread_start(&thread[0], "first", set_mode_fails, dir[0]));
 	EVENTUALLY(sync_faults.wholes == 1);
-	sync_faults.pause_us = 0;
-	set_mode_fails(b);
-	assert_ok(pthread_join(thread, NULL));
+	assert_ok(thread_start(&thread[1], "second", set_mode_fails, dir[1]));
+	EVENTUALLY(world_sync_waits());
+	sync_faults.hold_failed = false;
+	for (int i = 0; i < 2; i++)
+		assert_ok(pthread_join(thread[i], NULL));
 	sync_faults.open_errno = sync_faults.dir_errno = 0;
-	close_dirs(a, b);
+	close_dirs(dir[0], dir[1]);
 }
 
 /* The parent is open, the new directory can't be. */

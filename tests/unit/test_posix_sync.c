@@ -345,20 +345,23 @@ static void set_time(void *arg)
 /* The call that gets an error can get it for another call's data. */
 TEST_LOOP(a_link_that_meets_a_failed_sync_is_no_success, 0, 2)
 {
-	struct vfs_node *a, *b;
-	pthread_t thread;
+	struct vfs_node *link[2];
+	pthread_t thread[2];
 
 	open_world(_i, NULL);
-	a = must_make("a", VFS_LNK);
-	b = must_make("b", VFS_LNK);
-	sync_faults.pause_us = 300000;
+	link[0] = must_make("a", VFS_LNK);
+	link[1] = must_make("b", VFS_LNK);
+	sync_faults.hold_failed = true;
 	sync_faults.whole_once = EIO;
-	assert_ok(thread_start(&thread, "first", set_time, a));
+	assert_ok(thread_start(&thread[0], "first", set_time, link[0]));
 	EVENTUALLY(sync_faults.wholes == 1);
-	set_time(b);
-	assert_ok(pthread_join(thread, NULL));
-	vfs_node_put(a);
-	vfs_node_put(b);
+	assert_ok(thread_start(&thread[1], "second", set_time, link[1]));
+	EVENTUALLY(world_sync_waits());
+	sync_faults.hold_failed = false;
+	for (int i = 0; i < 2; i++) {
+		assert_ok(pthread_join(thread[i], NULL));
+		vfs_node_put(link[i]);
+	}
 	world_close();
 }
 

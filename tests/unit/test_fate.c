@@ -15,6 +15,7 @@
 #include "tests/unit/stream_fixture.h"
 #include "transport/fabric/iwarp/iwarp.h"
 #include "tests/loop/loop.h"
+#include "transport/rpcrdma/listen.h"
 #include "transport/rpcrdma/requester.h"
 #include "transport/rpcrdma/rpcrdma.h"
 
@@ -296,14 +297,26 @@ TEST_LOOP(over_rdma_a_peer_that_closes_ends_in_order, 0, 2)
 	close_rdma(_i, NULL);
 }
 
+/* On the loop of the sweeps, the only ones to read it. */
+static void lose_patience(void *arg)
+{
+	struct rpcrdma_listener *l = container_of(arg, struct rpcrdma_listener,
+						  base);
+
+	l->options.idle_ms = 1;
+}
+
+/* It is stopped, or idle: but not before the call has come. */
 TEST_LOOP(over_rdma_a_connection_that_we_close_breaks, 0, 4)
 {
-	struct rpcrdma_options o = { .idle_ms = _i / 2 ? 200 : 0 };
+	struct rpcrdma_options often = { .short_ms = 200 };
 	struct rpcrdma_requester *r;
 	struct xprt_fate *f;
 
-	r = open_rdma(_i % 2, &o, &f);
-	if (_i / 2 == 0)
+	r = open_rdma(_i % 2, &often, &f);
+	if (_i / 2)
+		loop_call(fx.loops[0], lose_patience, fx.l);
+	else
 		fx.l->ops->stop(fx.l);
 	ends(f, XPRT_BROKEN);
 	close_rdma(_i % 2, r);

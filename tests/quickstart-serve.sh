@@ -87,7 +87,8 @@ canonical()
 write_exports()
 {
 	local options client name known=' '
-	options="(rw,insecure,all_squash,anonuid=$as_uid,anongid=$as_gid)"
+	options="(rw,insecure,all_squash,anonuid=$as_uid,anongid=$as_gid$(
+		)${tls:+,xprtsec=tls})"
 	printf '%s' "$(escape '\%03o' "$dir")"
 	for client in 127.0.0.0/8 ::1 ${own[@]+"${own[@]}"} "$siw_at" \
 			${allowed[@]+"${allowed[@]}"}; do
@@ -115,7 +116,8 @@ start()
 	"${pdeathsig[@]}" "$gannetd" --foreground $quiet \
 		--exports-file="$run/exports" --state-dir="$state" \
 		--port="$1" --rdma="$rdma_mode" --rdma-port="$2" \
-		${backend[@]+"${backend[@]}"} --log-level=warn \
+		${backend[@]+"${backend[@]}"} \
+		${tls_files[@]+"${tls_files[@]}"} --log-level=warn \
 		>"$run/ready" 2>"$run/log" </dev/null &
 	pid=$!
 	set +m
@@ -150,7 +152,7 @@ mount_lines()
 		read -r at tcp rdma <<< "$server"
 		[ "$1" = tcp ] && port=$tcp || port=$rdma
 		options=vers=3,proto=$1$six,port=$port,mountport=$tcp
-		options+=,mountproto=tcp$six${3-,nolock}
+		options+=,mountproto=tcp$six${3-,nolock}${tls:+,xprtsec=tls}
 		echo "    mount -t nfs -o $options $host:$path $at"
 	done
 }
@@ -299,7 +301,7 @@ print_mounts()
 	echo
 	print_own_rdma
 	printf '(nolock: %s.)\n\n' "$nolock"
-	print_looking
+	if [ -n "$tls" ]; then print_tls; else print_looking; fi
 	print_identity
 	if [ ${#allowed[@]} = 0 ]; then
 		echo "Only this machine may; --allow CLIENT lets others in."
@@ -371,6 +373,7 @@ choose_identity()
 serve_arguments()
 {
 	dir='' as='' allowed=() ceph='' backend=() named_port=''
+	tls='' tls_files=()
 	while [ $# -gt 0 ]; do
 		case $1 in
 		--allow)
@@ -385,6 +388,7 @@ serve_arguments()
 		--port) named_port=${2:-}; check_port; shift ;;
 		--port=*) named_port=${1#*=}; check_port ;;
 		--ceph) ceph=1 ;;
+		--tls) tls=$work/tls ;;
 		-h | --help) usage; exit 0 ;;
 		-*) misused "no option $1" ;;
 		*)
@@ -394,6 +398,7 @@ serve_arguments()
 		esac
 		shift
 	done
+	[ -z "$ceph" ] || [ -z "$tls" ] || misused "--tls is not for --ceph"
 	local client
 	for client in ${allowed[@]+"${allowed[@]}"}; do
 		check_client "$client"
@@ -457,6 +462,8 @@ prepare()
 	# A device without an address is one that nobody can mount at.
 	rdma_at=$(rdma_address) rdma_mode=auto lonely=''
 	[ -n "$rdma_at" ] || rdma_mode=iwarp
+	# RDMA has no TLS.
+	[ -z "$tls" ] || rdma_mode=off
 	mapfile -t own < <(own_addresses)
 	siw_at=$(siw_address)
 	# With loopback alone, siw needs a link with this address.
@@ -478,6 +485,11 @@ serve()
 	prepare
 	run=$(mktemp -d "$work/run.XXXXXX") || exit 1
 	trap 'rm -rf "$run"' EXIT
+	if [ -n "$tls" ]; then
+		# shellcheck source=tests/quickstart-tls.sh
+		. "$top/tests/quickstart-tls.sh"
+		make_tls
+	fi
 	write_exports > "$run/exports"
 	run_server
 }

@@ -194,6 +194,30 @@ if [ "$(id -u)" = 0 ]; then
 fi
 check 'its port is closed' gone
 
+inside=()
+if command -v openssl >/dev/null; then
+	tls=$tmp/build-quickstart/tls
+	check 'it serves over TLS' serve "$tmp/theirs" --tls
+	check 'and says how to mount that' \
+		says '^    mount .*proto=tcp,.*,xprtsec=tls 127.0.0.1:'
+	check 'not over RDMA' says_not 'proto=rdma'
+	check 'and what tlshd has to know' \
+		says "^    x509.truststore=$tls/ca.pem"
+	check 'the certificate is of that CA' openssl verify -CAfile \
+		"$tls/ca.pem" -verify_ip 127.0.0.1 "$tls/server.pem"
+	check 'nobody else can read its key' test 600 = \
+		"$(stat -c %a "$tls/server.key")"
+	check 'the server demands TLS' \
+		grep -q 'xprtsec=tls)' "$tmp"/build-quickstart/run.*/exports
+	check 'that ends' ended TERM
+	cp "$tls/ca.pem" "$tmp/ca.pem"
+	check 'the next one' serve "$tmp/theirs" --tls
+	check 'has the same CA' cmp "$tls/ca.pem" "$tmp/ca.pem"
+	check 'it ends' ended TERM
+else
+	echo "skip - it serves over TLS # no openssl"
+fi
+
 go_inside
 check 'a name that is not there is a warning' \
 	serve "$tmp" --allow no-such-host.invalid --allow 127.0.0.0/8 \

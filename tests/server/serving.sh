@@ -12,7 +12,7 @@ trap 'rm -rf "$tmp"' EXIT
 # It writes beside itself; the tree under test may be read-only.
 mkdir "$tmp/tests"
 cp "$top/quickstart" "$tmp/"
-cp "$top/tests/quickstart-serve.sh" "$tmp/tests/"
+cp "$top"/tests/quickstart-{serve,tls}.sh "$tmp/tests/"
 failed=0 inside=()
 
 check()

@@ -48,11 +48,11 @@ static void login(const char *user)
 	setenv("KRB5_CLIENT_KTNAME", "FILE:/nonexistent", 1);
 }
 
-static void start_krb5(int way, const char *sec)
+/* With a realm that is made. */
+static void start_server(int way, const char *sec)
 {
 	char opts[80], settings[400], cwd[160];
 
-	kdc_start(&kdc, "aes256-cts-hmac-sha1-96");
 	ck_assert_ptr_nonnull(getcwd(cwd, sizeof(cwd)));
 	/* localhost can also be ::1, but the export's rule is for 127.0.0.1:
 	 * the server listens there alone. */
@@ -64,6 +64,12 @@ static void start_krb5(int way, const char *sec)
 	start_both(way, opts, settings);
 	name_host();
 	login("host/localhost");
+}
+
+static void start_krb5(int way, const char *sec)
+{
+	kdc_start(&kdc, "aes256-cts-hmac-sha1-96");
+	start_server(way, sec);
 }
 
 static void stop_krb5(void)
@@ -118,6 +124,50 @@ TEST(a_file_belongs_to_the_user_of_the_ticket)
 	ck_assert_int_eq(TOOL("touch", "--sec=krb5p", "-u", "0", url("f")), 0);
 	ck_assert_int_eq(stat(path(export, "f"), &st), 0);
 	ck_assert_uint_eq(st.st_uid, user->pw_uid);
+	stop_krb5();
+}
+
+/* Has the server read the realm's file through another one's directory.  The
+ * other one names all that libkrb5 would open, look up or load. */
+static void make_server_conf(char path[80])
+{
+	char command[200], cwd[160];
+	FILE *f;
+
+	snprintf(command, sizeof(command), "mkdir %s/conf.d && cp %s/krb5.conf "
+		 "%s/conf.d/realm.conf", kdc.dir, kdc.dir, kdc.dir);
+	ck_assert_int_eq(system(command), 0);
+	ck_assert_ptr_nonnull(getcwd(cwd, sizeof(cwd)));
+	snprintf(path, 80, "%s/server.conf", kdc.dir);
+	f = fopen(path, "w");
+	ck_assert_ptr_nonnull(f);
+	fprintf(f, "includedir %s/conf.d\n[libdefaults]\n"
+		" default_ccache_name = KEYRING:persistent:%%{uid}\n"
+		" default_rcache_name = dfl:\n"
+		" plugin_base_dir = %s/conf.d\n"
+		"[plugins]\n localauth = {\n"
+		"  module = none:%s/conf.d/none.so\n"
+		"  module = odd:%s/modules/krb5/krb5.so\n }\n"
+		" ccselect = {\n  module = odd:%s/modules/krb5/krb5.so\n }\n",
+		kdc.dir, kdc.dir, kdc.dir, cwd, cwd);
+	ck_assert_int_eq(fclose(f), 0);
+}
+
+TEST(a_confined_server_reads_what_krb5_conf_names)
+{
+	char conf[80], client[80];
+
+	kdc_start(&kdc, "aes256-cts-hmac-sha1-96");
+	make_server_conf(conf);
+	snprintf(client, sizeof(client), "%s", getenv("KRB5_CONFIG"));
+	setenv("KRB5_CONFIG", conf, 1);
+	start_server(WAY_TCP, "krb5p");
+	setenv("KRB5_CONFIG", client, 1);
+	for (int i = 0; i < 2; i++)
+		ck_assert_msg(TOOL("ls", "--sec=krb5p", url("")) == 0, "%s",
+			      err);
+	login("alice");
+	ck_assert_msg(TOOL("ls", "--sec=krb5p", url("")) == 0, "%s", err);
 	stop_krb5();
 }
 

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The users that principals are, by the module gannet-krb5 and a KDC. */
+/* The users that principals are, and clocks that differ, by the module
+ * gannet-krb5 and a KDC. */
 #include "tests/krb5/kdc.h"
 
 #include <dlfcn.h>
 #include <pwd.h>
 #include <stdio.h>
+#include <time.h>
 
 #include "lib/util.h"
 #include "rpc/gss_mech.h"
@@ -119,6 +121,46 @@ TEST(a_ticket_for_another_service_is_refused_though_its_key_is_there)
 	ck_assert_uint_ne(a.major, GSS_COMPLETE);
 	ck_assert_ptr_null(a.keys);
 	ck_assert_uint_ne(user_of("daemon"), GSS_NO_USER);
+	kdc_stop(&kdc);
+}
+
+/* ---- clocks */
+
+static time_t ahead;
+
+/* libkrb5 takes this one for the C library's. */
+__attribute__((visibility("default")))
+time_t time(time_t *out)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	now.tv_sec += ahead;
+	if (out)
+		*out = now.tv_sec;
+	return now.tv_sec;
+}
+
+/* krb5.conf(5) allows 300 seconds. */
+TEST_LOOP(a_clock_that_differs_is_named, 0, 2)
+{
+	struct kdc_client client;
+	struct gss_accept a;
+
+	start_kdc("GANNET.TEST");
+	kdc_client_open(&client, &kdc, "daemon@GANNET.TEST", "nfs@localhost");
+	a = (struct gss_accept){ .token = {
+		client.token.value, (uint32_t)client.token.length } };
+	ahead = _i ? 400 : -400;
+	mech->accept(keytab, &a);
+	ck_assert_uint_ne(a.major, GSS_COMPLETE);
+	ck_assert_msg(strstr(a.why, "the clocks") != NULL, "%s", a.why);
+	ahead = _i ? 200 : -200;
+	mech->accept(keytab, &a);
+	ahead = 0;
+	ck_assert_msg(a.major == GSS_COMPLETE, "%s", a.why);
+	mech->free(a.keys);
+	kdc_client_close(&client);
 	kdc_stop(&kdc);
 }
 

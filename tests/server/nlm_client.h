@@ -62,6 +62,8 @@ extern uint32_t nlmc_resend_ms;
 extern uint32_t nlmc_state;
 /* The next lock manager of nlmc_start() answers PROC_UNAVAIL to call-backs. */
 extern bool nlmc_is_bare;
+/* Only the first NLM_CAME_MAX are noted; otherwise more fail the test. */
+extern bool nlmc_notes_first;
 void nlmc_start(const struct harness_config *config);
 void nlmc_end(void);
 /* The port where hosts' rpcbinds are asked. */

@@ -216,6 +216,28 @@ TEST(a_support_bundle_says_why_a_part_is_missing)
 	unlink(line);
 }
 
+/* The log says why it has ended. */
+TEST(a_support_bundle_of_a_server_that_does_not_run_is_written)
+{
+	char name[160], line[200];
+	FILE *f;
+
+	make_journal();
+	ck_assert_int_eq(gannetctl("status"), 1);
+	snprintf(name, sizeof(name), "%s/bundle", d.dir);
+	snprintf(line, sizeof(line), "support-bundle -w %s", name);
+	prints(line, "written to ");
+	f = fopen(name, "r");
+	ck_assert_ptr_nonnull(f);
+	out[fread(out, 1, sizeof(out) - 1, f)] = '\0';
+	fclose(f);
+	ck_assert_ptr_nonnull(strstr(out, path));
+	ck_assert_ptr_nonnull(strstr(out, "/srv=1 harmless"));
+	unlink(name);
+	snprintf(line, sizeof(line), "%s/journalctl", d.dir);
+	unlink(line);
+}
+
 TEST(each_command_prints_the_state_of_the_server)
 {
 	char text[64];

@@ -26,6 +26,14 @@ void tls_pki_remove(struct tls_pki *p);
 /* Puts a certificate of the CA's with the name @cn, and its key, in the place
  * of the server's. */
 void tls_pki_renew(struct tls_pki *p, const char *cn);
+struct tls_pki_cert {
+	const char *san;	/* as in openssl.cnf, or NULL */
+	const char *use;	/* extended key usage, the same */
+	long	    from, until;	/* seconds from now */
+};
+
+/* Puts another certificate of the CA's in the place of the server's. */
+void tls_pki_exchange(struct tls_pki *p, const struct tls_pki_cert *c);
 struct tls_files tls_pki_files(const struct tls_pki *p);
 
 /* 0 or NULL is an honest client without a certificate. */

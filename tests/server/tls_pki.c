@@ -27,26 +27,31 @@ static void add_ext(X509 *cert, X509 *issuer, int nid, const char *value)
 	X509_EXTENSION_free(ext);
 }
 
+static const struct tls_pki_cert usual = {
+	.san = "DNS:localhost,IP:127.0.0.1", .from = -3600, .until = 3600,
+};
+
 /* A certificate of @key's for @cn; of @ca, or NULL: self-signed, a CA's. */
 static X509 *certify(EVP_PKEY *key, const char *cn, long serial,
-		     const struct authority *ca)
+		     const struct authority *ca, const struct tls_pki_cert *c)
 {
 	X509 *cert = X509_new();
 	X509_NAME *name = X509_get_subject_name(cert);
 
 	X509_set_version(cert, X509_VERSION_3);
 	ASN1_INTEGER_set(X509_get_serialNumber(cert), serial);
-	X509_gmtime_adj(X509_getm_notBefore(cert), -3600);
-	X509_gmtime_adj(X509_getm_notAfter(cert), 3600);
+	X509_gmtime_adj(X509_getm_notBefore(cert), c->from);
+	X509_gmtime_adj(X509_getm_notAfter(cert), c->until);
 	X509_NAME_add_entry_by_txt(name, "CN", MBSTRING_ASC,
 				   (const uint8_t *)cn, -1, -1, 0);
 	X509_set_issuer_name(cert, ca ? X509_get_subject_name(ca->cert) : name);
 	X509_set_pubkey(cert, key);
 	add_ext(cert, ca ? ca->cert : cert, NID_basic_constraints,
 		ca ? "critical,CA:FALSE" : "critical,CA:TRUE");
-	if (ca)
-		add_ext(cert, ca->cert, NID_subject_alt_name,
-			"DNS:localhost,IP:127.0.0.1");
+	if (ca && c->san)
+		add_ext(cert, ca->cert, NID_subject_alt_name, c->san);
+	if (ca && c->use)
+		add_ext(cert, ca->cert, NID_ext_key_usage, c->use);
 	if (!X509_sign(cert, ca ? ca->key : key, EVP_sha256()))
 		abort();
 	return cert;
@@ -56,7 +61,7 @@ static struct authority make_ca(const char *cn)
 {
 	struct authority ca = { .key = EVP_EC_gen("P-256") };
 
-	ca.cert = certify(ca.key, cn, 1, NULL);
+	ca.cert = certify(ca.key, cn, 1, NULL, &usual);
 	return ca;
 }
 
@@ -79,16 +84,27 @@ static void put_pem(const char *path, X509 *cert, EVP_PKEY *key)
 	fclose(f);
 }
 
-/* Both in one file, or the key in @key_path. */
+/* Both in one file. */
 static void issue(const struct authority *ca, const char *cn, long serial,
-		  const char *path, const char *key_path)
+		  const char *path)
 {
 	EVP_PKEY *key = EVP_EC_gen("P-256");
-	X509 *cert = certify(key, cn, serial, ca);
+	X509 *cert = certify(key, cn, serial, ca, &usual);
 
-	put_pem(path, cert, key_path ? NULL : key);
-	if (key_path)
-		put_pem(key_path, NULL, key);
+	put_pem(path, cert, key);
+	X509_free(cert);
+	EVP_PKEY_free(key);
+}
+
+/* The server's. */
+static void issue_server(const struct authority *ca, const struct tls_pki *p,
+			 const char *cn, const struct tls_pki_cert *c)
+{
+	EVP_PKEY *key = EVP_EC_gen("P-256");
+	X509 *cert = certify(key, cn, 2, ca, c);
+
+	put_pem(p->cert, cert, NULL);
+	put_pem(p->key, NULL, key);
 	X509_free(cert);
 	EVP_PKEY_free(key);
 }
@@ -142,16 +158,16 @@ void tls_pki_make(struct tls_pki *p)
 	set_path(p, p->stranger, "stranger.pem");
 	/* With its key, for tls_pki_renew(). */
 	put_pem(p->ca, ca.cert, ca.key);
-	issue(&ca, "server", 2, p->cert, p->key);
-	issue(&ca, "host", 3, p->host, NULL);
-	issue(&ca, "revoked", 4, p->revoked, NULL);
-	issue(&other, "stranger", 5, p->stranger, NULL);
+	issue_server(&ca, p, "server", &usual);
+	issue(&ca, "host", 3, p->host);
+	issue(&ca, "revoked", 4, p->revoked);
+	issue(&other, "stranger", 5, p->stranger);
 	put_crl(&ca, 4, p->crl);
 	free_ca(&ca);
 	free_ca(&other);
 }
 
-void tls_pki_renew(struct tls_pki *p, const char *cn)
+static struct authority read_ca(const struct tls_pki *p)
 {
 	struct authority ca = { 0 };
 	FILE *f = fopen(p->ca, "r");
@@ -160,7 +176,22 @@ void tls_pki_renew(struct tls_pki *p, const char *cn)
 	ca.cert = PEM_read_X509(f, NULL, NULL, NULL);
 	ca.key = PEM_read_PrivateKey(f, NULL, NULL, NULL);
 	fclose(f);
-	issue(&ca, cn, 6, p->cert, p->key);
+	return ca;
+}
+
+void tls_pki_renew(struct tls_pki *p, const char *cn)
+{
+	struct authority ca = read_ca(p);
+
+	issue_server(&ca, p, cn, &usual);
+	free_ca(&ca);
+}
+
+void tls_pki_exchange(struct tls_pki *p, const struct tls_pki_cert *c)
+{
+	struct authority ca = read_ca(p);
+
+	issue_server(&ca, p, "server", c);
 	free_ca(&ca);
 }
 

@@ -56,7 +56,8 @@ static int refuse_options(const char *why)
 	return TOOL_USAGE;
 }
 
-static int check_options(const struct load_options *o)
+static int check_options(const struct load_options *o,
+			 const struct nfsc_config *c)
 {
 	const struct bench_options *b = &o->b;
 
@@ -66,6 +67,9 @@ static int check_options(const struct load_options *o)
 		return refuse_options("--memory needs --ops and --server-pid");
 	if (b->verify && b->discard)
 		return refuse_options("what is discarded can't be verified");
+	if (b->discard && c->tls)
+		return refuse_options("TLS leaves no data in the kernel, as "
+				      "--discard would");
 	return TOOL_OK;
 }
 
@@ -245,7 +249,7 @@ int tool_bench(int n, char *const args[], const struct tool_options *given)
 	bench_bound(&o);
 	fill_in(&load, &o);
 	load.transport = &load_tcp;
-	err = check_options(&load);
+	err = check_options(&load, &o.config);
 	if (err == TOOL_OK)
 		err = tool_open(&t, args[n - 1], &o);
 	if (err != TOOL_OK)

@@ -10,6 +10,7 @@
 #include "tools/bench/bench.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -17,6 +18,7 @@
 #include <unistd.h>
 
 #include "tools/nfs/wire.h"
+#include "transport/addr.h"
 #include "wire/record.h"
 
 #define IOV_BATCH	512u
@@ -24,7 +26,8 @@
 
 struct link {
 	struct load_conn *conn;
-	int		 fd;
+	struct nfsc_wire *wire;		/* owned */
+	int		 fd;		/* of it */
 	bool		 want_out;	/* epoll waits for room to send */
 
 	/* Out: [iov_at, iov_n) is unsent; heads lie in out. */
@@ -44,16 +47,31 @@ struct link {
 	size_t		 start, whole;
 };
 
+static int connect_link(struct link *w, const struct target *t)
+{
+	const struct rpc_procedure null = { RPC_NFS, 3, 0 };
+	int err = wire_dial((const struct sockaddr *)&t->at,
+			    xprt_addr_port(&t->at), t->opt->timeout_ms,
+			    load_reserves(t), &w->wire);
+	struct pollfd p;
+
+	if (err < 0)
+		return err;
+	wire_poll(w->wire, &p);
+	w->fd = p.fd;
+	return wire_secure(w->wire, &null, &t->t->o->config, t->t->url.host);
+}
+
 static int link_init(struct link *w, struct load_conn *c)
 {
 	const struct target *t = c->thread->run->target;
 	unsigned depth = c->thread->run->depth;
+	int err;
 
 	w->conn = c;
-	w->fd = wire_connect((const struct sockaddr *)&t->at,
-			     load_reserves(t), t->opt->timeout_ms);
-	if (w->fd < 0)
-		return w->fd;
+	err = connect_link(w, t);
+	if (err < 0)
+		return err;
 	w->head_max = load_head_max(t);
 	w->out_size = 4 * (size_t)depth * w->head_max;
 	w->out_buf = malloc(w->out_size);
@@ -73,8 +91,8 @@ static int link_init(struct link *w, struct load_conn *c)
 
 static void link_fini(struct link *w)
 {
-	if (w->fd >= 0)
-		close(w->fd);
+	if (w->wire)
+		wire_close(w->wire);
 	free(w->out_buf);
 	free(w->iov);
 	free(w->idle);
@@ -139,12 +157,11 @@ static void start_calls(struct link *w)
 
 static int send_calls(struct link *w)
 {
-	struct msghdr mh = { .msg_iov = w->iov + w->iov_at,
-		.msg_iovlen = MIN(w->iov_n - w->iov_at, IOV_BATCH) };
-	ssize_t n = sendmsg(w->fd, &mh, MSG_DONTWAIT | MSG_NOSIGNAL);
+	ssize_t n = wire_write(w->wire, w->iov + w->iov_at,
+			       MIN(w->iov_n - w->iov_at, IOV_BATCH));
 
-	if (n < 0)
-		return errno == EINTR ? 0 : -errno;
+	if (n <= 0)
+		return n == 0 ? -EAGAIN : (int)n;
 	while (n > 0) {
 		struct iovec *v = &w->iov[w->iov_at];
 		size_t k = MIN((size_t)n, v->iov_len);
@@ -248,26 +265,36 @@ static int receive_some(struct link *w)
 
 	make_space(w);
 	to = w->in + w->start + w->whole;
-	n = recv(w->fd, to, MAX(rest, IN_SMALL), MSG_DONTWAIT |
-		 (discard && rest > IN_SMALL ? MSG_TRUNC : 0));
-	if (n == 0)
-		return -ECONNRESET;
-	if (n < 0)
-		return errno == EAGAIN || errno == EINTR ? 0 : -errno;
+	if (discard && rest > IN_SMALL) {
+		n = recv(w->fd, to, rest, MSG_DONTWAIT | MSG_TRUNC);
+		if (n == 0)
+			return -ECONNRESET;
+		if (n < 0)
+			return errno == EAGAIN || errno == EINTR ? 0 : -errno;
+	} else {
+		n = wire_read(w->wire, to, MAX(rest, IN_SMALL));
+		if (n <= 0)
+			return (int)n;
+	}
 	return take_records(w, to + n, clock_ns());
 }
 
 static int serve_link(struct link *w, uint32_t events, int ep)
 {
 	struct epoll_event ev = { .data.ptr = w };
+	struct pollfd p;
 	bool want;
 	int err = 0;
 
-	if (events & (EPOLLIN | EPOLLHUP | EPOLLERR))
+	wire_poll(w->wire, &p);
+	if (events & (EPOLLIN | EPOLLHUP | EPOLLERR) || p.events & POLLOUT)
+		err = receive_some(w);
+	while (!err && wire_pending(w->wire))
 		err = receive_some(w);
 	if (!err)
 		err = flush_link(w);
-	want = w->iov_at < w->iov_n;
+	wire_poll(w->wire, &p);
+	want = w->iov_at < w->iov_n || p.events & POLLOUT;
 	if (!err && want != w->want_out) {
 		w->want_out = want;
 		ev.events = EPOLLIN | (want ? (uint32_t)EPOLLOUT : 0);

@@ -127,6 +127,7 @@ static bool is_loopback(const struct sockaddr_storage *ss)
 
 void tool_put_mount_line(FILE *f, const struct tool *t)
 {
+	const struct nfsc_config *c = &t->o->config;
 	const struct nfsc_url *u = &t->url;
 	const char *six = has_ipv4(u->host) ? "" : "6";
 	uint16_t port = u->port ? u->port :
@@ -136,8 +137,10 @@ void tool_put_mount_line(FILE *f, const struct tool *t)
 		u->transport == NFS_RDMA ? "rdma" : "tcp", six, port);
 	if (t->mount.port)
 		fprintf(f, ",mountport=%u", t->mount.port);
-	fprintf(f, ",mountproto=tcp%s%s ", six,
-		nfsc_has_locks(u, &t->o->config) ? "" : ",nolock");
+	fprintf(f, ",mountproto=tcp%s%s%s ", six,
+		nfsc_has_locks(u, c) ? "" : ",nolock",
+		!c->tls ? "" : c->tls->mutual ? ",xprtsec=mtls" :
+		",xprtsec=tls");
 	fprintf(f, strchr(u->host, ':') ? "[%s]:" : "%s:", u->host);
 	put_quoted(f, t->mount.dir);
 	fputs(" DIR", f);
@@ -160,7 +163,8 @@ int tool_mount_check(const char *url, const struct tool_options *o)
 		t.s->ops->rdma(t.s, &info);
 		put_rdma(o->out, &info);
 	} else if (err == TOOL_OK) {
-		fprintf(o->out, "transport:       TCP\n");
+		fprintf(o->out, "transport:       TCP%s\n",
+			o->config.tls ? " with TLS" : "");
 	}
 	if (err == TOOL_OK) {
 		put_server(&t);

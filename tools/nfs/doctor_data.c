@@ -373,7 +373,8 @@ void doctor_transports(struct doctor *d)
 	struct tool t;
 	int err;
 
-	for (int i = 0; s && i < WAYS; i++) {
+	/* RDMA has no TLS. */
+	for (int i = 0; s && i < (d->t.o->config.tls ? 1 : WAYS); i++) {
 		err = open_way(d, &ways[i], &t);
 		if (err == -ENODEV)
 			device = false;

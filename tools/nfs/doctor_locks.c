@@ -15,12 +15,15 @@ static int try_lock(struct doctor *d, uint32_t *status)
 		.name = xdr_text("gannet-nfs"), .oh = xdr_text("doctor"),
 		.fh = { d->file.fh.data, d->file.fh.len }, .svid = 1,
 	};
+	const struct rpc_procedure null = { RPC_NLM, NLM_VERSION, 0 };
 	struct nfsc_wire *w;
 	int err = wire_dial(d->at, d->lock_port, (int)c->connect_ms, true, &w);
 
 	if (err < 0)
 		return err;
-	err = wire_call_locks(w, c, NLM_TEST, &whole_file, status);
+	err = wire_secure(w, &null, c, d->t.url.host);
+	if (err == 0)
+		err = wire_call_locks(w, c, NLM_TEST, &whole_file, status);
 	wire_close(w);
 	return err;
 }

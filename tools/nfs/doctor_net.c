@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "tools/nfs/doctor.h"
+#include "tools/nfs/why.h"
 #include "lib/clock.h"
 #include "lib/xdr.h"
 #include "transport/addr.h"
@@ -61,8 +62,10 @@ void doctor_probe(struct doctor *d, uint16_t port, uint32_t program,
 	p->err = wire_dial(d->at, port, connect_ms(d), true, &w);
 	if (p->err < 0)
 		return;
+	p->err = wire_secure(w, &null, &d->t.o->config, d->t.url.host);
 	start = clock_ns();
-	p->err = wire_call(w, &null, NULL, NULL, 0, connect_ms(d), &x);
+	if (p->err == 0)
+		p->err = wire_call(w, &null, NULL, NULL, 0, connect_ms(d), &x);
 	p->ms = (double)(clock_ns() - start) / 1e6;
 	if (p->err == -ETIMEDOUT)
 		p->err = -ETIME;
@@ -140,7 +143,11 @@ static void mend_refused(struct doctor *d, uint16_t port)
 static void mend_port(struct doctor *d, uint16_t port, const struct probe *p,
 		      bool web)
 {
-	if (web)
+	if (p->err == -ENOKEY)
+		doctor_mend(d, TOOL_FAILED, "mend the TLS of %s, or what this "
+			    "machine knows about it: %s", d->t.url.host,
+			    nfsc_why());
+	else if (web)
 		doctor_mend(d, TOOL_UNREACHABLE, "name the port of NFS: at TCP "
 			    "port %u of %s is a web server", port, d->address);
 	else if (p->err == -ETIMEDOUT)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* doctor_note - findings and the conclusion, as text or as JSON. */
 #include "tools/nfs/doctor.h"
+#include "tools/nfs/why.h"
 
 #include <errno.h>
 #include <jansson.h>
@@ -82,6 +83,8 @@ const char *doctor_reason(int err)
 	case -EACCES: case -EPERM:
 		return "the call was denied: it may ask for another flavor "
 		       "than AUTH_SYS";
+	case -ENOKEY:
+		return nfsc_why();
 	default:
 		return strerror(-err);
 	}

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "tools/nfs/doctor.h"
-#include "tools/nfs/sec.h"
+#include "tools/nfs/why.h"
 #include "lib/clock.h"
 #include "lib/xdr.h"
 
@@ -22,6 +22,7 @@ enum {
 static int ask_root(struct doctor *d, uint16_t port, bool reserved)
 {
 	const struct rpc_procedure p = { RPC_NFS, 3, GETATTR };
+	const struct rpc_procedure null = { RPC_NFS, 3, 0 };
 	uint8_t args[NFS3_FHSIZE + 4];
 	struct nfsc_wire *w;
 	struct xdr_out out;
@@ -33,8 +34,10 @@ static int ask_root(struct doctor *d, uint16_t port, bool reserved)
 		return err;
 	xdr_out_init(&out, args, sizeof(args));
 	xdr_put_opaque(&out, d->t.mount.root.data, d->t.mount.root.len);
-	err = wire_call(w, &p, &d->t.o->config, args,
-			(uint32_t)xdr_out_len(&out), ms, &x);
+	err = wire_secure(w, &null, &d->t.o->config, d->t.url.host);
+	if (err == 0)
+		err = wire_call(w, &p, &d->t.o->config, args,
+				(uint32_t)xdr_out_len(&out), ms, &x);
 	if (err == 0) {
 		err = (int)xdr_get_u32(&x);
 		if (!xdr_ok(&x) || err < 0)
@@ -266,9 +269,9 @@ static bool refuse_path(struct doctor *d, uint32_t status)
 
 static bool refuse_ticket(struct doctor *d)
 {
-	doctor_note(d, BAD, "ticket", "%s", nfsc_sec_why());
+	doctor_note(d, BAD, "ticket", "%s", nfsc_why());
 	doctor_mend(d, TOOL_FAILED, "let this user have a ticket that %s "
-		    "takes: %s", d->t.url.host, nfsc_sec_why());
+		    "takes: %s", d->t.url.host, nfsc_why());
 	return false;
 }
 

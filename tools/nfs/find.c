@@ -10,7 +10,7 @@
 #include "lib/clock.h"
 #include "lib/util.h"
 #include "tools/nfs/say.h"
-#include "tools/nfs/sec.h"
+#include "tools/nfs/why.h"
 
 enum { MAX_LINKS = 40, NFS_PORT = 2049, NFS_RDMA_PORT = 20049,
        NAMED_MAX = 8 };
@@ -18,7 +18,10 @@ enum { MAX_LINKS = 40, NFS_PORT = 2049, NFS_RDMA_PORT = 20049,
 static const char *reason(int err)
 {
 	if (err == -ENOKEY)
-		return nfsc_sec_why();
+		return nfsc_why();
+	if (err == -EACCES)
+		return "the server denies the call: it can demand TLS (--tls, "
+		       "--tls-cert) or Kerberos (--sec)";
 	if (err == -EBADMSG || err == -EPROTO)
 		return "what came is no reply of an NFS server (is the port "
 		       "right?)";
@@ -241,6 +244,11 @@ int tool_parse(struct tool *t, const char *url, const struct tool_options *o)
 		fprintf(stderr, "gannet-nfs: %s: not a URL: %s\n", url, why);
 		return TOOL_USAGE;
 	}
+	if (o->config.tls && t->url.transport != NFS_TCP) {
+		fprintf(stderr, "gannet-nfs: %s: RDMA has no TLS: "
+			"--sec=krb5p protects it\n", url);
+		return TOOL_USAGE;
+	}
 	if (!t->url.mountport)
 		t->url.mountport = o->mountport;
 	return TOOL_OK;
@@ -250,6 +258,8 @@ int tool_reach(const struct tool *t, int err)
 {
 	if (err == 0 || (err == -EHOSTUNREACH && !host_is_known(t)))
 		return err == 0 ? TOOL_OK : TOOL_UNREACHABLE;
+	if (err == -ENOKEY)
+		return tool_complain(t->text, err, 0);
 	complain_unreachable(t, err);
 	return TOOL_UNREACHABLE;
 }

@@ -47,7 +47,7 @@ struct gss_login {
 int gss_login_open(struct gss_login *l, uint32_t service, const char *host);
 void gss_login_close(struct gss_login *l);
 /* Begins a context, with the present ticket; this can wait for the realm's
- * servers.  0: l->token is to be sent; or -ENOKEY, and gss_why() says why. */
+ * servers.  0: l->token is to be sent; or -ENOKEY, and nfsc_why() says why. */
 int gss_login_begin(struct gss_login *l);
 /* The same for the context that was begun last, after its token was sent and
  * PROVE ended with -EKEYREVOKED. */
@@ -61,7 +61,7 @@ void gss_login_refuse(struct gss_login *l, uint32_t number);
 
 /* ---- gss_why.c */
 
-/* Records why no context was made; @major and @minor are 0, or the library's.
- * Returns -ENOKEY. */
+/* Keeps why no context was made (why.h); @major and @minor are 0, or the
+ * library's.  Returns -ENOKEY. */
 int gss_fail(const char *host, OM_uint32 major, OM_uint32 minor,
 	     const char *what);

@@ -12,8 +12,3 @@ int nfsc_sec_find(const char *name, const struct nfsc_sec **sec)
 		return 0;
 	return strncmp(name, "krb5", 4) == 0 ? -EOPNOTSUPP : -EINVAL;
 }
-
-const char *nfsc_sec_why(void)
-{
-	return "";
-}

@@ -9,9 +9,8 @@
 #include <gssapi/gssapi_krb5.h>
 #include <krb5/krb5.h>
 
-#include "lib/thread.h"
 #include "lib/util.h"
-#include "tools/nfs/sec.h"
+#include "tools/nfs/why.h"
 
 /* With a %s for the host. */
 static const struct { int32_t code; const char *hint; } hints[] = {
@@ -31,8 +30,7 @@ static const struct { int32_t code; const char *hint; } hints[] = {
 	{ KRB5KRB_AP_ERR_MODIFIED, "the keytab of %s has an old key" },
 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static char why[640];
+enum { WHY_MAX = 640 };
 
 static const char *hint_for(OM_uint32 major, OM_uint32 minor)
 {
@@ -64,54 +62,43 @@ static void library_text(OM_uint32 major, OM_uint32 minor, char out[300])
 	gss_release_buffer(&ignored, &text);
 }
 
-static void put_why(const char *format, const char *host)
+static void put_why(char why[WHY_MAX], const char *format, const char *host)
 {
 	const char *at = strstr(format, "%s");
 
 	if (at)
-		snprintf(why, sizeof(why), "Kerberos: %.*s%.255s%s",
+		snprintf(why, WHY_MAX, "Kerberos: %.*s%.255s%s",
 			 (int)(at - format), format, host, at + 2);
 	else
-		snprintf(why, sizeof(why), "Kerberos: %s", format);
+		snprintf(why, WHY_MAX, "Kerberos: %s", format);
 }
 
 /* Adds the library's message. */
-static void add_library_text(OM_uint32 major, OM_uint32 minor)
+static void add_library_text(char why[WHY_MAX], OM_uint32 major,
+			     OM_uint32 minor)
 {
 	char text[300];
 	size_t at = strlen(why);
 
 	library_text(major, minor, text);
 	if (text[0])
-		snprintf(why + at, sizeof(why) - at, " (%s)", text);
+		snprintf(why + at, WHY_MAX - at, " (%s)", text);
 }
 
 int gss_fail(const char *host, OM_uint32 major, OM_uint32 minor,
 	     const char *what)
 {
 	const char *hint = major ? hint_for(major, minor) : NULL;
-	char failed[80];
+	char failed[80], why[WHY_MAX];
 
-	mutex_lock(&lock);
 	snprintf(failed, sizeof(failed), "%s %s", major ? "it failed" :
 		 "this is not", what ? what : "");
 	if (!what)
-		put_why(hint ? hint : "%s refuses the ticket; its log says why",
-			host);
+		put_why(why, hint ? hint : "%s refuses the ticket; its log "
+			"says why", host);
 	else
-		put_why(hint ? hint : failed, host);
+		put_why(why, hint ? hint : failed, host);
 	if (major)
-		add_library_text(major, minor);
-	mutex_unlock(&lock);
-	return -ENOKEY;
-}
-
-const char *nfsc_sec_why(void)
-{
-	static _Thread_local char copy[sizeof(why)];
-
-	mutex_lock(&lock);
-	memcpy(copy, why, sizeof(copy));
-	mutex_unlock(&lock);
-	return copy;
+		add_library_text(why, major, minor);
+	return nfsc_why_set("%s", why);
 }

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "tools/nfs/sec.h"
+#include "tools/nfs/tls.h"
 #include "tools/nfs/tool.h"
 #include "lib/log.h"
 #include "lib/standard.h"
@@ -49,6 +50,10 @@ static const struct row {
 	RANGE("inline", 'i', NUMBER, config.inline_size, 1024, 65536, false),
 	ROW("no-private", 'P', FLAG, config.no_private),
 	ROW("sec", 0, SEC, config.sec),
+	ROW("tls", 0, FLAG, tls),
+	ROW("tls-ca", 0, TEXT, tls_ca),
+	ROW("tls-cert", 0, TEXT, tls_cert),
+	ROW("tls-key", 0, TEXT, tls_key),
 	RANGE("uid", 'u', ID, config.uid, 0, UINT32_MAX, false),
 	RANGE("gid", 'g', ID, config.gid, 0, UINT32_MAX, false),
 	RANGE("timeout", 't', TIMEOUT, config.timeout_ms, 1, 86400, false),
@@ -460,11 +465,35 @@ static int run_command(const struct parsed *p, int argc, char *argv[])
 	return worst;
 }
 
+/* Makes config.tls, if it is asked for. */
+static int take_tls(struct tool_options *o, struct nfsc_tls **tls)
+{
+	const struct tls_files files = { .cert = o->tls_cert, .key = o->tls_key,
+					 .ca = o->tls_ca };
+	char *why;
+	int err;
+
+	*tls = NULL;
+	if (!files.cert != !files.key)
+		return wrong("--tls-cert and --tls-key: one needs the other",
+			     NULL);
+	if (!o->tls && !files.ca && !files.cert)
+		return TOOL_OK;
+	err = nfsc_tls_create(&files, tls, &why);
+	if (err < 0)
+		fprintf(stderr, "gannet-nfs: TLS: %s\n",
+			why ? why : strerror(-err));
+	free(why);
+	o->config.tls = *tls;
+	return err < 0 ? TOOL_FAILED : TOOL_OK;
+}
+
 int main(int argc, char *argv[])
 {
 	struct parsed p = { .o = { .out = stdout, .config.depth = 16,
 				.bench.warmup = -1 } };
 	static char name[] = "gannet-nfs";
+	struct nfsc_tls *tls;
 	int err;
 
 	standard_open();
@@ -478,11 +507,15 @@ int main(int argc, char *argv[])
 		return err;
 	if (optind == argc)
 		return wrong("no command", NULL);
+	err = take_tls(&p.o, &tls);
+	if (err != TOOL_OK)
+		return err;
 	/* A command that only prints ends with its reader, as find(1) does
 	 * before head(1).  Others first finish their work at the server. */
 	if (!p.command || !strchr(p.command->letters, 'P'))
 		signal(SIGPIPE, SIG_IGN);
 	err = run_command(&p, argc - optind, argv + optind);
+	nfsc_tls_destroy(tls);
 	if (fflush(stdout) != 0 && err == TOOL_OK)
 		err = tool_complain("standard output", -errno, 0);
 	return err;

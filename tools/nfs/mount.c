@@ -31,7 +31,8 @@ static int connect_mount(const struct nfsc_url *url,
 	unsigned n = url->mountport ? 1 : tcp ? 2 : ARRAY_SIZE(ports);
 	int err = -ECONNREFUSED;
 
-	for (unsigned i = 0; i < n && err < 0 && err != -ETIMEDOUT; i++) {
+	for (unsigned i = 0; i < n && err < 0 && err != -ETIMEDOUT &&
+	     err != -ENOKEY; i++) {
 		*port = url->mountport ? url->mountport : ports[i];
 		if (i == 0 && *port == 0)
 			continue;

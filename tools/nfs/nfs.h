@@ -154,7 +154,20 @@ struct nfsc_sec {
 		    struct nfsc_session **out);
 };
 
+struct nfsc_wire;
+struct rpc_procedure;
+
+/* TLS of all connections (RFC 9289), of tls.h. */
+struct nfsc_tls {
+	/* As wire_secure(), for at most @ms. */
+	int (*secure)(const struct nfsc_tls *t, struct nfsc_wire *w,
+		      const struct rpc_procedure *null, const char *host,
+		      int ms);
+	bool mutual;		/* this client has a certificate */
+};
+
 struct nfsc_config {
+	const struct nfsc_tls *tls;	/* NULL: all is in clear */
 	/* NULL: AUTH_SYS, with these: */
 	const struct nfsc_sec *sec;
 	uint32_t uid, gid;
@@ -205,7 +218,8 @@ struct nfsc_session {
 	struct nfsc_config config;
 };
 
-/* 0 or -errno. */
+/* 0; -ENOKEY, as nfsc_why() says; -EOPNOTSUPP, TLS over RDMA; or another
+ * -errno. */
 int nfsc_session_open(const struct nfsc_url *url, const struct nfsc_config *c,
 		     struct nfsc_session **out);
 int nfsc_rdma_open(const struct nfsc_url *url, const struct nfsc_config *c,

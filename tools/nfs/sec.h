@@ -7,6 +7,3 @@
 /* Sets *@sec to what @name names; NULL for sys.  0; -EINVAL, no such flavor; or
  * -EOPNOTSUPP, this program was built without it. */
 int nfsc_sec_find(const char *name, const struct nfsc_sec **sec);
-/* Why the last session or call with such a flavor ended with -ENOKEY: a line
- * that names the cause, and what helps. */
-const char *nfsc_sec_why(void);

@@ -49,6 +49,8 @@ int nfsc_session_open(const struct nfsc_url *url, const struct nfsc_config *c,
 		full.timeout_ms = 60000;
 	if (full.retries == 0)
 		full.retries = 10;
+	if (full.tls && url->transport != NFS_TCP)
+		return -EOPNOTSUPP;
 	if (full.sec)
 		return full.sec->open(url, &full, out);
 	if (url->transport == NFS_TCP)

@@ -66,6 +66,8 @@ struct tool_options {
 	unsigned levels;	/* find -maxdepth, and 1; 0: all */
 	unsigned mindepth;	/* find -mindepth */
 	uint16_t mountport;	/* of URLs that name none; 0: not given */
+	bool	 tls;		/* also with any of these files, or NULL */
+	const char *tls_ca, *tls_cert, *tls_key;
 	struct bench_options bench;
 	bool	 quiet;
 	bool	 progress;	/* even without a terminal */

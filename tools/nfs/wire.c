@@ -4,7 +4,7 @@
  *
  * Receiving: the beginning of a record comes into a small buffer, with any
  * bytes that have arrived; the rest of a long fragment comes straight into the
- * record.
+ * record.  With TLS, tls.c's functions stand in for the socket's.
  */
 #include "tools/nfs/wire.h"
 
@@ -34,6 +34,8 @@ enum {
 
 struct nfsc_wire {
 	int		     fd;
+	struct wire_guard   *guard;	/* owned; NULL: bytes go in clear */
+	bool		     full;	/* receiving waits for room to send */
 	uint32_t	     xid;	/* of wire_call() */
 	struct cds_list_head unsent;
 
@@ -44,6 +46,56 @@ struct nfsc_wire {
 	const uint8_t	    *at, *end;	/* received, and not looked at */
 	uint8_t		     small[8192];
 };
+
+/* ---- bytes */
+
+ssize_t wire_read(struct nfsc_wire *w, void *to, size_t len)
+{
+	struct iovec iov = { to, len };
+	ssize_t n;
+
+	if (w->guard) {
+		n = w->guard->recv(w->guard, &iov);
+		w->full = n == -EBUSY;
+	} else {
+		n = recv(w->fd, to, len, MSG_DONTWAIT);
+		if (n < 0)
+			n = errno == EINTR ? -EAGAIN : -errno;
+	}
+	if (n == -EAGAIN || n == -EBUSY)
+		return 0;
+	return n == 0 ? -ECONNRESET : n;
+}
+
+ssize_t wire_write(struct nfsc_wire *w, struct iovec *iov, unsigned n)
+{
+	struct msghdr msg = { .msg_iov = iov, .msg_iovlen = n };
+	ssize_t sent;
+
+	if (w->guard) {
+		sent = w->guard->send(w->guard, iov, n);
+	} else {
+		do
+			sent = sendmsg(w->fd, &msg,
+				       MSG_NOSIGNAL | MSG_DONTWAIT);
+		while (sent < 0 && errno == EINTR);
+		sent = sent < 0 ? -errno : sent;
+	}
+	return sent == -EAGAIN ? 0 : sent;
+}
+
+bool wire_pending(struct nfsc_wire *w)
+{
+	return w->guard && !w->full && w->guard->pending(w->guard);
+}
+
+int wire_protect(struct nfsc_wire *w, struct wire_guard *g)
+{
+	if (w->at != w->end)
+		return -EPROTO;
+	w->guard = g;
+	return 0;
+}
 
 /* ---- sending */
 
@@ -92,16 +144,10 @@ static int push(struct nfsc_wire *w)
 	while (!cds_list_empty(&w->unsent)) {
 		struct wire_out *m = cds_list_first_entry(&w->unsent,
 						struct wire_out, link);
-		struct msghdr msg = {
-			.msg_iov = iov,
-			.msg_iovlen = (size_t)parts(m, &mark, iov),
-		};
 
-		n = sendmsg(w->fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return errno == EAGAIN ? 0 : -errno;
+		n = wire_write(w, iov, (unsigned)parts(m, &mark, iov));
+		if (n <= 0)
+			return (int)n;
 		m->sent += (size_t)n;
 		if (wire_sent(m))
 			cds_list_del(&m->link);
@@ -175,11 +221,9 @@ static int fill_wire(struct nfsc_wire *w)
 			return -ENOMEM;
 		to = w->buf + w->len;
 	}
-	n = recv(w->fd, to, len, MSG_DONTWAIT);
-	if (n < 0)
-		return errno == EAGAIN || errno == EINTR ? 0 : -errno;
-	if (n == 0)
-		return -ECONNRESET;
+	n = wire_read(w, to, len);
+	if (n <= 0)
+		return (int)n;
 	w->at = to;
 	w->end = to + n;
 	return 1;
@@ -188,7 +232,7 @@ static int fill_wire(struct nfsc_wire *w)
 void wire_poll(struct nfsc_wire *w, struct pollfd *p)
 {
 	*p = (struct pollfd){ .fd = w->fd, .events = POLLIN };
-	if (!cds_list_empty(&w->unsent))
+	if (!cds_list_empty(&w->unsent) || w->full)
 		p->events |= POLLOUT;
 }
 
@@ -214,8 +258,11 @@ int wire_receive(struct nfsc_wire *w, int ms, struct xdr_in *x)
 	while ((got = assemble(w)) == 0) {
 		int err = push(w);
 
-		if (err == 0)
-			err = got = fill_wire(w);
+		/* The reason why nothing is sent can have come. */
+		if (err == 0 || w->guard)
+			got = fill_wire(w);
+		if (err == 0 || got == -ENOKEY)
+			err = got;
 		if (got == 0 && err == 0)
 			err = wait_for_more(w, ms);
 		if (err < 0)
@@ -249,12 +296,17 @@ int wire_call(struct nfsc_wire *w, const struct rpc_procedure *p,
 	return err < 0 ? err : rpc_get_reply(x, w->xid);
 }
 
+static int patience_ms(const struct nfsc_config *c)
+{
+	return c->connect_ms ? (int)c->connect_ms : CONNECT_MS;
+}
+
 int wire_call_locks(struct nfsc_wire *w, const struct nfsc_config *c,
 		    uint32_t procedure, const struct nlm_args *a,
 		    uint32_t *status)
 {
 	const struct rpc_procedure p = { RPC_NLM, 4, procedure };
-	int ms = c->connect_ms ? (int)c->connect_ms : CONNECT_MS;
+	int ms = patience_ms(c);
 	struct nlm_res_args res;
 	uint8_t args[512];
 	struct xdr_out out;
@@ -364,23 +416,41 @@ int wire_find_port(const struct sockaddr *host, uint32_t program,
 	return err;
 }
 
+int wire_secure(struct nfsc_wire *w, const struct rpc_procedure *null,
+		const struct nfsc_config *c, const char *host)
+{
+	return c->tls ? c->tls->secure(c->tls, w, null, host,
+				       patience_ms(c)) : 0;
+}
+
+/* A program of a host. */
+struct aim {
+	const char *host;
+	uint16_t    port;		/* 0: rpcbind's */
+	struct rpc_procedure null;
+	const struct nfsc_config *c;
+};
+
 /* Connects to the program at one address of its host. */
-static int open_at(const struct sockaddr *host, uint16_t port,
-		   const struct rpc_procedure *null, int ms,
+static int open_at(const struct sockaddr *at, const struct aim *aim,
 		   struct nfsc_wire **out)
 {
+	const struct rpc_procedure *null = &aim->null;
+	uint16_t port = aim->port;
+	int err = 0, ms = patience_ms(aim->c);
 	struct nfsc_wire *w;
 	struct xdr_in x;
-	int err = 0;
 
 	if (port == 0)
-		err = wire_find_port(host, null->program, null->version, ms,
+		err = wire_find_port(at, null->program, null->version, ms,
 				     &port);
 	if (err == 0)
-		err = wire_dial(host, port, ms, true, &w);
+		err = wire_dial(at, port, ms, true, &w);
 	if (err < 0)
 		return err;
-	err = wire_call(w, null, NULL, NULL, 0, ms, &x);
+	err = wire_secure(w, null, aim->c, aim->host);
+	if (err == 0)
+		err = wire_call(w, null, NULL, NULL, 0, ms, &x);
 	if (err < 0) {
 		wire_close(w);
 		return err;
@@ -393,17 +463,21 @@ int wire_open(const char *host, uint16_t port, uint32_t program,
 	      uint32_t version, const struct nfsc_config *c,
 	      struct nfsc_wire **out)
 {
-	const struct rpc_procedure null = { program, version, 0 };
+	const struct aim aim = { host, port, { program, version, 0 }, c };
 	struct addrinfo hints = { .ai_socktype = SOCK_STREAM }, *list, *ai;
-	int ms = c->connect_ms ? (int)c->connect_ms : CONNECT_MS;
-	int err = -EHOSTUNREACH;
+	int one, err = -EHOSTUNREACH;
 
 	if (getaddrinfo(host, NULL, &hints, &list) != 0)
 		return err;
 	/* Another server might listen at one of them: a server that listens
 	 * only on IPv4 leaves its port to other servers on IPv6. */
-	for (ai = list; ai && err < 0; ai = ai->ai_next)
-		err = open_at(ai->ai_addr, port, &null, ms, out);
+	for (ai = list; ai && err < 0; ai = ai->ai_next) {
+		one = open_at(ai->ai_addr, &aim, out);
+		/* A certificate's fault says more than an address without a
+		 * server. */
+		if (one == 0 || err != -ENOKEY)
+			err = one;
+	}
 	freeaddrinfo(list);
 	return err;
 }
@@ -429,6 +503,8 @@ bool wire_is_local(const struct nfsc_wire *w)
 
 void wire_close(struct nfsc_wire *w)
 {
+	if (w->guard)
+		w->guard->close(w->guard);
 	if (w->fd >= 0)
 		close(w->fd);
 	free(w->buf);

@@ -12,6 +12,7 @@
 struct sockaddr;
 struct sockaddr_storage;
 struct xdr_in;
+struct iovec;
 struct nfsc_wire;
 
 /* A message to send: @head, then @data.  Owned by the caller, with the memory
@@ -24,10 +25,11 @@ struct wire_out {
 };
 
 /*
- * Connects to a program of @host, and calls procedure 0, at the first of the
- * host's addresses that answers; each step can take @c's connect_ms.  Port 0
- * asks the rpcbind at that address.  0; -EHOSTUNREACH, no such host;
- * -EPROTONOSUPPORT, no such program; or another -errno.
+ * Connects to a program of @host, protects that as wire_secure() does, and
+ * calls procedure 0, at the first of the host's addresses that answers; each
+ * step can take @c's connect_ms.  Port 0 asks the rpcbind at that address, in
+ * clear.  0; -EHOSTUNREACH, no such host; -EPROTONOSUPPORT, no such program; or
+ * another -errno.
  */
 int wire_open(const char *host, uint16_t port, uint32_t program,
 	      uint32_t version, const struct nfsc_config *c,
@@ -39,6 +41,13 @@ int wire_open(const char *host, uint16_t port, uint32_t program,
  */
 int wire_dial(const struct sockaddr *host, uint16_t port, int ms, bool reserved,
 	      struct nfsc_wire **out);
+/*
+ * Begins TLS with the server @host, if @c has it, and nothing else.  The
+ * program's procedure 0 asks for it.  0; -ENOKEY, the server has no TLS or is
+ * not proven, as nfsc_why() says; or another -errno.
+ */
+int wire_secure(struct nfsc_wire *w, const struct rpc_procedure *null,
+		const struct nfsc_config *c, const char *host);
 /* Asks the rpcbind of an address where a program is over TCP.  0;
  * -EPROTONOSUPPORT, it knows none; or another -errno. */
 int wire_find_port(const struct sockaddr *host, uint32_t program,
@@ -50,6 +59,32 @@ int wire_peer(const struct nfsc_wire *w, struct sockaddr_storage *out);
 void wire_close(struct nfsc_wire *w);
 /* True if both ends have one address: the host is this machine. */
 bool wire_is_local(const struct nfsc_wire *w);
+
+/*
+ * The bytes of a wire, in place of its socket: TLS (transport/tls/tls.h).
+ */
+struct wire_guard {
+	/* The bytes; 0: the end; -EAGAIN: nothing has come; -EBUSY: the socket
+	 * needs room first; or -errno. */
+	ssize_t (*recv)(struct wire_guard *g, const struct iovec *iov);
+	/* The bytes; -EAGAIN: there is no room; or -errno. */
+	ssize_t (*send)(struct wire_guard *g, const struct iovec *iov,
+			unsigned n);
+	/* True if recv() has something although the socket has nothing. */
+	bool (*pending)(struct wire_guard *g);
+	/* Also frees it. */
+	void (*close)(struct wire_guard *g);
+};
+
+/* Takes @g, with nothing under way, for all bytes from now on.  0; or -EPROTO:
+ * bytes have come already. */
+int wire_protect(struct nfsc_wire *w, struct wire_guard *g);
+/* The bytes of a wire that has no calls of this file, without waiting: how many
+ * came or went; 0: none; or -errno. */
+ssize_t wire_read(struct nfsc_wire *w, void *to, size_t len);
+ssize_t wire_write(struct nfsc_wire *w, struct iovec *iov, unsigned n);
+/* True if wire_read() has something although the socket has nothing. */
+bool wire_pending(struct nfsc_wire *w);
 
 /* Sends as much as the socket takes; wire_receive() sends the rest. */
 void wire_send(struct nfsc_wire *w, struct wire_out *m);

@@ -23,9 +23,7 @@ struct tls_config {
 	SSL_CTX		*ctx;
 };
 
-/* RFC 9289 section 7.2, as a list of ALPN. */
-static const uint8_t sunrpc[] = "\6sunrpc";
-#define SUNRPC_LEN	(sizeof(sunrpc) - 1)
+const uint8_t tls_sunrpc[] = "\6sunrpc";
 
 /* OpenSSL calls this only for clients that name protocols.  RFC 9289 section 5
  * obliges every client to name this one, but Linux's tlshd names none. */
@@ -35,8 +33,8 @@ static int select_alpn(SSL *ssl, const unsigned char **out,
 {
 	unsigned char *found;
 
-	if (SSL_select_next_proto(&found, len, sunrpc, SUNRPC_LEN, in, nin) !=
-	    OPENSSL_NPN_NEGOTIATED)
+	if (SSL_select_next_proto(&found, len, tls_sunrpc, TLS_SUNRPC_LEN, in,
+				  nin) != OPENSSL_NPN_NEGOTIATED)
 		return SSL_TLSEXT_ERR_ALERT_FATAL;
 	*out = found;
 	return SSL_TLSEXT_ERR_OK;
@@ -55,7 +53,7 @@ static int no_pass_phrase(char *buf, int size, int rwflag, void *arg)
 	return -1;
 }
 
-static int bad_file(const char *what, const char *path, char **why)
+int tls_bad_file(const char *what, const char *path, char **why)
 {
 	unsigned long e = ERR_peek_error();
 	const char *text = ERR_reason_error_string(e);
@@ -68,14 +66,15 @@ static int bad_file(const char *what, const char *path, char **why)
 	return err;
 }
 
-static int read_own(SSL_CTX *ctx, const struct tls_files *f, char **why)
+int tls_read_own(SSL_CTX *ctx, const struct tls_files *f, char **why)
 {
+	SSL_CTX_set_default_passwd_cb(ctx, no_pass_phrase);
 	if (SSL_CTX_use_certificate_chain_file(ctx, f->cert) != 1)
-		return bad_file("the certificate", f->cert, why);
+		return tls_bad_file("the certificate", f->cert, why);
 	if (SSL_CTX_use_PrivateKey_file(ctx, f->key, SSL_FILETYPE_PEM) != 1)
-		return bad_file("the key", f->key, why);
+		return tls_bad_file("the key", f->key, why);
 	if (SSL_CTX_check_private_key(ctx) != 1)
-		return bad_file("not the certificate's key:", f->key, why);
+		return tls_bad_file("not the certificate's key:", f->key, why);
 	return 0;
 }
 
@@ -86,7 +85,7 @@ static int read_crl(SSL_CTX *ctx, const char *path, char **why)
 	X509_LOOKUP *l = X509_STORE_add_lookup(store, X509_LOOKUP_file());
 
 	if (!l || X509_load_crl_file(l, path, X509_FILETYPE_PEM) < 1)
-		return bad_file("the revocation list", path, why);
+		return tls_bad_file("the revocation list", path, why);
 	X509_STORE_set_flags(store, X509_V_FLAG_CRL_CHECK);
 	return 0;
 }
@@ -100,10 +99,10 @@ static int read_trusted(SSL_CTX *ctx, const struct tls_files *f, char **why)
 		return 0;
 	}
 	if (SSL_CTX_load_verify_file(ctx, f->ca) != 1)
-		return bad_file("the trust store", f->ca, why);
+		return tls_bad_file("the trust store", f->ca, why);
 	names = SSL_load_client_CA_file(f->ca);
 	if (!names)
-		return bad_file("the trust store", f->ca, why);
+		return tls_bad_file("the trust store", f->ca, why);
 	SSL_CTX_set_client_CA_list(ctx, names);
 	/* For tls_is_mutual(). */
 	SSL_CTX_set_app_data(ctx, names);
@@ -126,19 +125,23 @@ static bool set_groups(SSL_CTX *ctx)
 	return ok;
 }
 
-/* Sets the rules of the head of tls.h. */
-static bool set_rules(SSL_CTX *ctx)
+void tls_set_modes(SSL_CTX *ctx)
 {
-	SSL_CTX_set_options(ctx, SSL_OP_NO_TICKET | SSL_OP_NO_RENEGOTIATION |
-			    SSL_OP_CIPHER_SERVER_PREFERENCE);
 	/* A call that receives ends behind each record, of any kind. */
 	SSL_CTX_clear_mode(ctx, SSL_MODE_AUTO_RETRY);
 	SSL_CTX_set_mode(ctx, SSL_MODE_ENABLE_PARTIAL_WRITE |
 			 SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
 			 SSL_MODE_RELEASE_BUFFERS);
+}
+
+/* Sets the rules of the head of tls.h. */
+static bool set_rules(SSL_CTX *ctx)
+{
+	SSL_CTX_set_options(ctx, SSL_OP_NO_TICKET | SSL_OP_NO_RENEGOTIATION |
+			    SSL_OP_CIPHER_SERVER_PREFERENCE);
+	tls_set_modes(ctx);
 	SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_OFF);
 	SSL_CTX_set_alpn_select_cb(ctx, select_alpn, NULL);
-	SSL_CTX_set_default_passwd_cb(ctx, no_pass_phrase);
 	SSL_CTX_set_verify(ctx, SSL_VERIFY_PEER, NULL);
 	return set_groups(ctx) &&
 	       SSL_CTX_set_min_proto_version(ctx, TLS1_3_VERSION) == 1 &&
@@ -159,7 +162,7 @@ int tls_config_read(const struct tls_files *files, struct tls_config **out,
 		return err;
 	config->ctx = SSL_CTX_new(TLS_server_method());
 	if (config->ctx && set_rules(config->ctx)) {
-		err = read_own(config->ctx, files, why);
+		err = tls_read_own(config->ctx, files, why);
 		if (!err)
 			err = read_trusted(config->ctx, files, why);
 	}

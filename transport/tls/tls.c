@@ -27,7 +27,8 @@ struct tls_conn {
 	bool		 fin;		/* the socket has ended */
 	bool		 closed;	/* close_notify came */
 	int		 end;		/* -errno: OpenSSL must not be called
-					 * again */
+					 * again, */
+	int		 unsent;	/* ... or not to send */
 	bool		 more;		/* the record is not the last */
 	size_t		 pending;	/* bytes of a record that the socket
 					 * did not take whole */
@@ -108,27 +109,58 @@ static BIO *new_bio(void)
 
 /* ---- life */
 
-int tls_conn_create(struct tls_server *s, int fd, uint64_t clear,
-		    struct tls_conn **out)
+/* Takes @ssl. */
+static int make_conn(SSL *ssl, int fd, struct tls_conn **out)
 {
 	struct tls_conn *c = calloc(1, sizeof(*c));
 	BIO *b = new_bio();
-	int err = c && b ? tls_server_ssl(s, &c->ssl) : -ENOMEM;
 
-	if (err) {
+	if (!c || !b) {
+		SSL_free(ssl);
 		BIO_free(b);
 		free(c);
-		return err;
+		return -ENOMEM;
 	}
 	c->fd = fd;
-	c->clear = clear;
+	c->ssl = ssl;
 	BIO_set_data(b, c);
 	BIO_set_init(b, 1);
 	SSL_set_bio(c->ssl, b, b);
-	SSL_set_accept_state(c->ssl);
 	pthread_mutex_init(&c->lock, NULL);
 	*out = c;
 	return 0;
+}
+
+int tls_conn_create(struct tls_server *s, int fd, uint64_t clear,
+		    struct tls_conn **out)
+{
+	SSL *ssl;
+	int err = tls_server_ssl(s, &ssl);
+
+	if (err)
+		return err;
+	SSL_set_accept_state(ssl);
+	err = make_conn(ssl, fd, out);
+	if (!err)
+		(*out)->clear = clear;
+	return err;
+}
+
+int tls_conn_dial(struct tls_client *client, int fd, const char *host,
+		  struct tls_conn **out)
+{
+	SSL *ssl;
+	int err = tls_client_ssl(client, host, &ssl);
+
+	if (err)
+		return err;
+	SSL_set_connect_state(ssl);
+	return make_conn(ssl, fd, out);
+}
+
+void tls_conn_peer(const struct tls_conn *c, struct tls_peer *out)
+{
+	tls_peer_read(c->ssl, out);
 }
 
 void tls_conn_destroy(struct tls_conn *c)
@@ -300,14 +332,21 @@ static ssize_t write_one(struct tls_conn *c, const struct cursor *p, bool more)
 	int ret, err;
 
 	/* Begun with so many bytes, a record is ended with no fewer. */
-	if (c->end || len < c->pending)
-		return c->end ? c->end : -EPROTO;
+	if (c->end || c->unsent)
+		return c->end ? c->end : c->unsent;
+	if (len < c->pending)
+		return -EPROTO;
 	c->more = more || len < p->left;
 	ERR_clear_error();
 	ret = SSL_write_ex(c->ssl, in_one_place(p, len, record), len, &n);
 	c->pending = ret == 1 ? 0 : len;
 	if (ret != 1) {
 		err = why_not(c, ret);
+		/* An alert that says why can be received yet. */
+		if (c->end && c->end == c->err) {
+			c->unsent = c->end;
+			c->end = 0;
+		}
 		/* It reads in the middle of a handshake's message, a KeyUpdate
 		 * of five bytes.  None but a liar sends it in parts; and the
 		 * caller waits for room, of which there may be enough. */

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * tls - the server's side of TLS on a stream socket, by OpenSSL.
+ * tls - TLS on a stream socket, by OpenSSL.
  *
- * As RFC 9289 section 5 has it: TLS 1.3 alone, no early data, no resumption.  A
- * client that names protocols (ALPN) has to name "sunrpc"; Linux's tlshd names
- * none.  Keys are exchanged on elliptic curves.  A client may show a
- * certificate: one that the trust store does not know ends the handshake, and
- * without a trust store it proves nothing.
+ * As RFC 9289 section 5 has it: TLS 1.3 alone, no early data, no resumption.
+ * A server exchanges keys on elliptic curves.  A client of it that names
+ * protocols (ALPN) has to name "sunrpc"; Linux's tlshd names none.  It may show
+ * a certificate: one that the trust store does not know ends the handshake, and
+ * without a trust store it proves nothing.  A client demands a certificate of a
+ * CA that it trusts, for the name of the server.
  *
  * One thread at a time does the handshake.  After that one thread receives
  * while another one sends: a lock orders them, for the time of a record.
@@ -17,17 +18,20 @@
 #include <stdint.h>
 #include <sys/types.h>
 #include <sys/uio.h>
+#include <time.h>
 
 struct tls_server;
 struct tls_config;
+struct tls_client;
 struct tls_conn;
 
 /* Files in PEM.  Borrowed for the call. */
 struct tls_files {
-	const char *cert;	/* the server's certificate and its chain */
+	const char *cert;	/* our certificate and its chain; NULL: none,
+				 * for a client */
 	const char *key;	/* of it, without a pass phrase */
-	const char *ca;		/* the trust store for clients' certificates,
-				 * or NULL */
+	const char *ca;		/* the trust store for peers' certificates;
+				 * NULL: none, or for a client the system's */
 	const char *crl;	/* lists of revoked ones, or NULL */
 };
 
@@ -53,6 +57,16 @@ void tls_server_destroy(struct tls_server *s);
  * off; or -ENOMEM.  Any thread. */
 int tls_conn_create(struct tls_server *s, int fd, uint64_t clear,
 		    struct tls_conn **out);
+/* Reads @files, without a list of revoked ones.  0, or -errno with the reason
+ * in *@why (malloced, perhaps NULL).  Waits for the disk. */
+int tls_client_create(const struct tls_files *files, struct tls_client **out,
+		      char **why);
+/* No connection is left.  NULL is ignored. */
+void tls_client_destroy(struct tls_client *c);
+/* Begins TLS on the socket @fd, as above, with the server @host, a name or an
+ * address.  0 or -errno.  Any thread. */
+int tls_conn_dial(struct tls_client *client, int fd, const char *host,
+		  struct tls_conn **out);
 /* NULL is ignored. */
 void tls_conn_destroy(struct tls_conn *c);
 
@@ -64,6 +78,32 @@ void tls_conn_destroy(struct tls_conn *c);
 int tls_handshake(struct tls_conn *c, uint32_t *events, const char **why);
 /* After the handshake: the client has a certificate of the trust store's. */
 bool tls_conn_is_mutual(const struct tls_conn *c);
+
+enum tls_verdict {
+	TLS_UNSEEN,		/* no certificate came */
+	TLS_TRUSTED, TLS_UNKNOWN_CA, TLS_OTHER_NAME, TLS_EXPIRED,
+	TLS_EARLY,		/* it is not valid yet */
+	TLS_UNTRUSTED,		/* another reason: why */
+};
+
+enum { TLS_TEXT_MAX = 256 };
+
+/* A server, as it showed itself to a client, also in a handshake that failed.
+ * Its texts can have any bytes. */
+struct tls_peer {
+	enum tls_verdict verdict;	/* on its certificate */
+	const char *why;		/* a literal */
+	bool	 alpn;			/* it agreed on "sunrpc" */
+	int	 alert;			/* RFC 8446 section 6; 0: none came */
+	const char *alert_text;		/* a literal */
+	time_t	 from, until;		/* the certificate's */
+	char	 names[TLS_TEXT_MAX];	/* "a.example, 192.0.2.1", of the SAN,
+					 * as many as fit */
+	char	 issuer[TLS_TEXT_MAX];	/* as RFC 2253 has it */
+};
+
+/* Of a client's connection, with no call of it under way. */
+void tls_conn_peer(const struct tls_conn *c, struct tls_peer *out);
 
 /* Receives into @iov, of a bounded number of records.  The bytes; 0: the client
  * has closed in order; -EAGAIN: nothing more has come; -EBUSY: TLS has to send

@@ -143,7 +143,14 @@ TEST(doctor_names_the_fault)
 	start_tls("tls");
 	ck_assert_msg(TOOL("doctor", CA, url("")) == 0, "%s", out);
 	reports(",xprtsec=tls ");
+	reports("a certificate for localhost, 127.0.0.1, until 20");
+	reports(" of the CA 'CN=a CA'\n");
+	reports("poor  tls          the certificate ends in 0 days\n");
+	reports("ok    tls          the server is proven\n");
 	ck_assert_ptr_null(strstr(out, "rdma+"));
+	/* Without --tls, by the CAs of this system. */
+	ck_assert_int_eq(TOOL("doctor", url("")), 1);
+	reports("      tls          not proven: TLS: the certificate of ");
 	ck_assert_int_eq(TOOL("doctor", "--tls", url("")), 1);
 	reports("To mend: mend the TLS of 127.0.0.1, or what this machine "
 		"knows about it: TLS: the certificate of 127.0.0.1 is of the "
@@ -152,6 +159,8 @@ TEST(doctor_names_the_fault)
 	start(WAY_TCP);
 	ck_assert_int_eq(TOOL("doctor", CA, url("")), 1);
 	reports("TLS: 127.0.0.1 offers none");
+	ck_assert_int_eq(TOOL("doctor", url("")), 0);
+	reports(" has none\n");
 	stop();
 }
 

@@ -84,4 +84,6 @@ void doctor_transports(struct doctor *d);
 /* A part of that: makes a link in @dir, over RDMA, and removes it again. */
 void doctor_long(struct doctor *d, const char *way, const struct tool *t,
 		 const struct nfs3_fh *dir);
+/* Of NFS at nfs_port, where it answers. */
+void doctor_tls(struct doctor *d);
 void doctor_locks(struct doctor *d);

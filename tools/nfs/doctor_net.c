@@ -227,6 +227,8 @@ static bool examine_nfs(struct doctor *d)
 	else if (other.err == 0)
 		p = other;
 	d->nfs_port = port;
+	if (p.err == 0 || p.err == -ENOKEY)
+		doctor_tls(d);
 	if (p.err == 0) {
 		doctor_note(d, GOOD, "nfs", "version 3 answers at TCP port %u "
 			    "of %s in %.1f ms", port, d->address, p.ms);

@@ -22,6 +22,7 @@
 #include "wire/header.h"
 
 enum {
+	LOOK_MS = 10000,
 	AUTH_TLS = 7,
 	/* RFC 8446 section 6. */
 	ALERT_NO_PROTOCOL = 120, ALERT_CERTIFICATE_REQUIRED = 116,
@@ -260,6 +261,17 @@ static int secure(const struct nfsc_tls *base, struct nfsc_wire *w,
 	int err = ask_for_tls(w, null, host, ms);
 
 	return err < 0 ? err : begin_handshake(t, w, host, ms, &peer);
+}
+
+int nfsc_tls_look(const struct nfsc_tls *base, struct nfsc_wire *w,
+		  const struct rpc_procedure *null, const char *host,
+		  struct tls_peer *peer)
+{
+	const struct tls *t = container_of(base, struct tls, base);
+	int err = ask_for_tls(w, null, host, LOOK_MS);
+
+	memset(peer, 0, sizeof(*peer));
+	return err < 0 ? err : begin_handshake(t, w, host, LOOK_MS, peer);
 }
 
 int nfsc_tls_create(const struct tls_files *files, struct nfsc_tls **out,

@@ -122,6 +122,15 @@ static void leave_network(struct xprt_gate *g, const struct in6_addr *addr)
 	gate_take(g->sites, &site);
 }
 
+/* With the lock: true if the address, or its network of IPv6, has a place. */
+static bool is_in(struct xprt_gate *g, const struct in6_addr *addr)
+{
+	struct in6_addr network = xprt_addr_network(addr);
+
+	return IN6_IS_ADDR_V4MAPPED(addr) ? *gate_find(g->peers, addr) :
+					    *gate_find(g->networks, &network);
+}
+
 /* With the lock. */
 static int gate_enter(struct xprt_gate *g, const struct in6_addr *addr)
 {
@@ -130,6 +139,8 @@ static int gate_enter(struct xprt_gate *g, const struct in6_addr *addr)
 	if (g->count >= g->max ||
 	    (g->has_fds && !fds_may(FDS_CONNS, (long)g->count)))
 		return -EUSERS;
+	if (g->spares && g->count >= g->max - g->max / 4 && is_in(g, addr))
+		return -EDQUOT;
 	err = gate_add(g->peers, addr, g->max_peer);
 	if (err)
 		return err;

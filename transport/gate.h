@@ -11,6 +11,10 @@
  * places, so a single one gets half; and a /48 by twice that, so it gets two
  * thirds.
  *
+ * A gate that spares its last quarter gives that to IPv4 addresses and IPv6
+ * networks (/64) that have no place: so a few that take all they can don't keep
+ * others out.
+ *
  * Any thread, everything.
  */
 #pragma once
@@ -34,8 +38,9 @@ struct xprt_gate {
 	unsigned	 max_network;	/* of one IPv6 /64 */
 	unsigned	 max_site;	/* of one /48 */
 	bool		 fair;
-	/* The owner sets this after the init, if each has a descriptor. */
+	/* The owner sets these after the init: each has a descriptor; */
 	bool		 has_fds;
+	bool		 spares;	/* the last quarter */
 	unsigned	 count;
 	unsigned	 parting;	/* not in @count */
 	struct xprt_gate_peer *peers[XPRT_GATE_BUCKETS];

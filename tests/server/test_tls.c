@@ -497,6 +497,21 @@ TEST(handshakes_of_a_client_are_bounded)
 	tls_client_close(&good);
 }
 
+TEST(the_last_handshakes_are_for_clients_without_one)
+{
+	const struct tcp_tls limits = { .max = 8, .max_peer = 8,
+					.handshake_ms = 600000 };
+	struct tls_client c[7];
+
+	tls_rig_start(&limits, true);
+	for (int i = 0; i < 7; i++) {
+		tls_client_open(&c[i], rig.srv.port);
+		ck_assert_int_eq(tls_client_probe(&c[i]), i < 6);
+	}
+	for (int i = 0; i < 7; i++)
+		tls_client_close(&c[i]);
+}
+
 /* Begins handshakes that come to nothing, until told to end. */
 static void *pester(void *arg)
 {

@@ -128,6 +128,32 @@ TEST(a_site_leaves_room_for_another)
 	xprt_gate_fini(&gate);
 }
 
+/* The last quarter is for those who have nothing. */
+TEST(a_few_leave_places_for_others)
+{
+	static const char *const few[] = { "192.0.2.1", "192.0.2.2",
+					   "2001:db8::1" };
+
+	xprt_gate_init(&gate, 16, 4);
+	gate.spares = true;
+	for (unsigned i = 0; i < 12; i++)
+		ck_assert_int_eq(enter(few[i % 3], i), 0);
+	ck_assert_int_eq(enter("192.0.2.3", 1), 0);
+	leave("192.0.2.1", 0);
+	leave("192.0.2.1", 3);
+	ck_assert_int_eq(enter("192.0.2.1", 0), 0);
+	/* One that has a place gets no other, nor does its network. */
+	ck_assert_int_eq(enter("192.0.2.1", 3), -EDQUOT);
+	ck_assert_int_eq(enter("192.0.2.3", 2), -EDQUOT);
+	ck_assert_int_eq(enter("2001:db8::2", 1), -EDQUOT);
+	ck_assert_int_eq(enter("2001:db8:0:1::1", 1), 0);
+	ck_assert_int_eq(enter("192.0.2.4", 1), 0);
+	ck_assert_int_eq(enter("192.0.2.5", 1), 0);
+	ck_assert_int_eq(enter("192.0.2.6", 1), 0);
+	ck_assert_int_eq(enter("192.0.2.7", 1), -EUSERS);
+	ck_assert_uint_eq(xprt_gate_count(&gate), 16);
+}
+
 TEST(many_addresses_are_told_apart)
 {
 	char host[32];

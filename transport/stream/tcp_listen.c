@@ -268,6 +268,7 @@ static struct tcp_listener *tcp_listener_make(const struct xprt_env *env,
 	xprt_gate_init(&l->shaking, l->tls.max, l->tls.max_peer);
 	l->base.gate = &l->gate;
 	for (unsigned i = 0; i < env->nloops; i++) {
+	l->shaking.spares = true;
 		l->pollers[i].listener = l;
 		l->pollers[i].loop = env->loops[i];
 		CDS_INIT_LIST_HEAD(&l->pollers[i].conns);

@@ -88,25 +88,13 @@ static int add_up(struct walk *w, struct walk_at *at, enum walk_step step)
 	return TOOL_OK;
 }
 
-int tool_du(const char *url, const struct tool_options *given)
+int tool_du(const char *url, const struct tool_options *o)
 {
-	struct tool_options o = *given;
-	struct du d = { .w.visit = add_up, .files = given->all };
-	struct tool_object obj;
-	struct tool t;
-	int err;
+	struct du d = { .w.visit = add_up, .files = o->all };
+	int err = tool_walk_url(&d.w, url, *o);
 
-	o.all = true;
-	err = tool_open(&t, url, &o);
-	if (err != TOOL_OK)
-		return err;
-	d.w.t = &t;
-	err = tool_find(&t, &obj, true, false);
-	if (err == TOOL_OK)
-		err = tool_walk(&d.w, &obj, t.url.path);
 	if (d.left_out && err == TOOL_OK)
 		err = tool_complain(url, -ENOMEM, 0);
 	tdestroy(d.counted, free);
-	tool_close(&t);
 	return err;
 }

@@ -196,6 +196,8 @@ struct walk {
 /* Walks through everything below @obj, which is shown as @name; continues after
  * an error, if the server still answers.  Returns the worst exit code. */
 int tool_walk(struct walk *w, const struct tool_object *obj, const char *name);
+/* Opens @url with @o, walks, and closes it. */
+int tool_walk_url(struct walk *w, const char *url, struct tool_options o);
 void walk_put_path(FILE *f, const struct walk_at *at);
 /* tool_complain() of this object. */
 int walk_complain(const struct walk_at *at, int err, uint32_t status);

@@ -93,22 +93,9 @@ static int show_found(struct walk *w, struct walk_at *at, enum walk_step step)
 	return TOOL_OK;
 }
 
-int tool_search(const char *url, const struct tool_options *given)
+int tool_search(const char *url, const struct tool_options *o)
 {
-	struct tool_options o = *given;
-	struct walk w = { .visit = show_found, .levels = given->levels };
-	struct tool_object obj;
-	struct tool t;
-	int err;
+	struct walk w = { .visit = show_found, .levels = o->levels };
 
-	o.all = true;
-	err = tool_open(&t, url, &o);
-	if (err != TOOL_OK)
-		return err;
-	w.t = &t;
-	err = tool_find(&t, &obj, true, false);
-	if (err == TOOL_OK)
-		err = tool_walk(&w, &obj, t.url.path);
-	tool_close(&t);
-	return err;
+	return tool_walk_url(&w, url, *o);
 }

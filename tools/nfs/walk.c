@@ -143,3 +143,21 @@ int tool_walk(struct walk *w, const struct tool_object *obj, const char *name)
 	w->t->silent = w->silent;
 	return walk_one(w, &at);
 }
+
+int tool_walk_url(struct walk *w, const char *url, struct tool_options o)
+{
+	struct tool_object obj;
+	struct tool t;
+	int err;
+
+	o.all = true;
+	err = tool_open(&t, url, &o);
+	if (err != TOOL_OK)
+		return err;
+	w->t = &t;
+	err = tool_find(&t, &obj, true, false);
+	if (err == TOOL_OK)
+		err = tool_walk(w, &obj, t.url.path);
+	tool_close(&t);
+	return err;
+}

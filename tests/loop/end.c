@@ -80,11 +80,9 @@ int loop_end_setup(struct fabric_conn *c, struct loop *loop,
 /* Returns the text of a step's mistake, or NULL. */
 static const char *check_step(const struct end *e, const struct fabric_wr *wr)
 {
-	const struct fabric_limits *l = &e->base.dev->limits;
-
 	if (wr->nsge > e->queues.send_sge)
 		return "more pieces than the queue was made for";
-	if (wr->opcode == FABRIC_READ && wr->nsge > l->max_read_sge)
+	if (wr->opcode == FABRIC_READ && wr->nsge > 1)
 		return "too many pieces of a Read";
 	if (wr->opcode == FABRIC_SEND_INV && !e->base.info.remote_inv)
 		return "SEND_INV is not to be had";

@@ -14,7 +14,6 @@ static const struct fabric_ops loop_fabric_ops;
 
 static const struct fabric_limits generous = {
 	.max_sge = 16,
-	.max_read_sge = 16,
 	.max_wr = 16384,
 	.max_recv = 16384,
 	.max_read_depth = 128,
@@ -36,7 +35,6 @@ static int loopback_device_init(struct provider *p, enum side side,
 
 	*l = generous;
 	loopback_limit(&l->max_sge, wanted->max_sge);
-	loopback_limit(&l->max_read_sge, wanted->max_read_sge);
 	loopback_limit(&l->max_wr, wanted->max_wr);
 	loopback_limit(&l->max_recv, wanted->max_recv);
 	loopback_limit(&l->max_read_depth, wanted->max_read_depth);

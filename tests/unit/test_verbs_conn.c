@@ -151,7 +151,6 @@ TEST_LOOP(iwarp_has_its_own_limits, 0, 2)
 	connected();
 	l = &conn->dev->limits;
 	ck_assert_uint_eq(l->max_sge, 16);
-	ck_assert_uint_eq(l->max_read_sge, _i ? 1 : 8);
 	ck_assert_int_eq(l->open_sinks, _i);
 	ck_assert_uint_eq(l->max_wr, 1000);
 	ck_assert_uint_eq(l->max_read_depth, 12);

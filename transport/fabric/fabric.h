@@ -113,7 +113,7 @@ struct fabric_wr {
 	enum fabric_opcode  opcode;
 	struct fabric_op   *op;
 	struct fabric_sge  *sge;
-	unsigned	    nsge;	/* <= limits.max_sge (max_read_sge) */
+	unsigned	    nsge;	/* <= limits.max_sge; 1 of a Read */
 	uint32_t	    handle;	/* WRITE, READ: remote handle */
 	uint64_t	    offset;	/*	       and offset there */
 	uint32_t	    invalidate;	/* SEND_INV: peer's handle */
@@ -121,7 +121,6 @@ struct fabric_wr {
 
 struct fabric_limits {
 	unsigned max_sge;		/* of a Send or Write */
-	unsigned max_read_sge;		/* of a Read: 1 on iWARP adapters */
 	unsigned max_wr;		/* deepest send queue */
 	unsigned max_recv;		/* deepest Receive queue */
 	unsigned max_read_depth;	/* Reads in flight (ORD), */

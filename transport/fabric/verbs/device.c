@@ -130,9 +130,6 @@ static void set_limits(struct verbs_dev *dev,
 	l->max_wr = wr;
 	l->max_recv = wr;
 	l->max_sge = clamp(attr->max_sge, MAX_SGE);
-	/* RFC 5040 section 4.4: a Read Request names one sink. */
-	l->max_read_sge = dev->iwarp ? 1 : clamp(attr->max_sge_rd,
-						 l->max_sge);
 	l->open_sinks = dev->iwarp;
 	l->pins = true;
 	l->domains = true;
@@ -291,11 +288,9 @@ static int verbs_device_create(struct verbs_provider *p, struct rdma_cm_id *id,
 		goto fail_pd;
 	dev->filler = fill_siw(dev->ctx, &attr);
 	pthread_mutex_init(&dev->dev.lock, NULL);
-	log_info("rdma device %s: %s, %u segments (%u of a Read), "
-		 "%u Reads at a time", dev->dev.name,
-		 dev->iwarp ? "iWARP" : "InfiniBand or RoCE",
-		 dev->dev.limits.max_sge, dev->dev.limits.max_read_sge,
-		 dev->dev.limits.max_read_depth);
+	log_info("rdma device %s: %s, %u segments, %u Reads at a time",
+		 dev->dev.name, dev->iwarp ? "iWARP" : "InfiniBand or RoCE",
+		 dev->dev.limits.max_sge, dev->dev.limits.max_read_depth);
 	*out = dev;
 	return 0;
 

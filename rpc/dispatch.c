@@ -366,17 +366,8 @@ static void init_call(struct rpc_server *server, struct msg *m,
 
 	call->msg = m;
 	call->server = server;
-	call->prog = NULL;
-	call->version = NULL;
-	call->proc = NULL;
-	call->guard = NULL;
-	call->by_proc = NULL;
-	call->by_export = NULL;
-	call->way = ACCOUNT_READ;
-	call->bytes = 0;
-	call->may_wait = false;
-	call->failed = false;
-	call->timed = false;
+	memset(&call->prog, 0, offsetof(struct rpc_call, guard_state) -
+	       offsetof(struct rpc_call, prog));
 	priv->class = NULL;
 	priv->in_drc = false;
 	priv->wait = RPC_WAIT_NONE;

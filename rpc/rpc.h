@@ -187,13 +187,14 @@ struct rpc_program {
 struct rpc_call {
 	struct msg		 *msg;
 	struct rpc_server	 *server;
+	struct rpc_cred		  cred;
+	/* Zeroed when the call begins, up to guard_state. */
 	const struct rpc_program *prog;
 	const struct rpc_version *version;
 	const struct rpc_proc	 *proc;
 	rpc_step_fn *const	 *step;		/* the next one */
 	uint32_t		  xid;
 	uint32_t		  procnum;
-	struct rpc_cred		  cred;
 	bool			  may_wait;	/* false on a poller */
 	bool			  failed;	/* the results tell of an error:
 						 * counted as one */

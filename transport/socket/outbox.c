@@ -51,15 +51,6 @@ static ssize_t send_pipe(const struct outbox *o, const struct outbox_piece *p)
 	return n == 0 ? -EIO : n < 0 ? -errno : n;
 }
 
-static bool outbox_is_short(const struct outbox_piece *p, size_t n)
-{
-	size_t len = 0;
-
-	for (unsigned i = 0; i < p->niov; i++)
-		len += p->iov[i].iov_len;
-	return n < len;
-}
-
 /* Fills and sends, once.  Sets *@n to the bytes sent. 0; -EAGAIN: the socket is
  * full; else -errno. */
 static int send_some(struct outbox *o, size_t *n)
@@ -67,6 +58,7 @@ static int send_some(struct outbox *o, size_t *n)
 	struct iovec iov[OUTBOX_IOVS];
 	struct outbox_piece p = { .iov = iov };
 	int filled = o->ops->fill(o, &p), err = 0, kept;
+	size_t len = 0;
 	ssize_t did = 0;
 
 	assert(p.pipe || p.niov > 0 || filled < 0);
@@ -75,9 +67,11 @@ static int send_some(struct outbox *o, size_t *n)
 	else if (p.niov > 0)
 		did = o->ops->send ? o->ops->send(o, &p) :
 				     send_memory(o, &p);
+	for (unsigned i = 0; i < p.niov; i++)
+		len += p.iov[i].iov_len;
 	if (did < 0)
 		err = (int)did;
-	else if (!p.pipe && outbox_is_short(&p, (size_t)did))
+	else if (!p.pipe && (size_t)did < len)
 		err = -EAGAIN;
 	*n = did > 0 ? (size_t)did : 0;
 	kept = o->ops->sent(o, *n, err == -EAGAIN);

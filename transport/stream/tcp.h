@@ -261,7 +261,8 @@ void tcp_send_watch(struct tcp_conn *conn, uint64_t calls, size_t queued);
  * replies. */
 void tcp_send_drop(struct tcp_conn *conn);
 
-/* tcp_secure.c: the loop's thread */
+/* tcp_secure.c: the loop's thread; is_shaking(), pending() and is_held() only
+ * with conn->secure */
 /* xprt_ops.start_tls */
 int tcp_secure_ask(struct xprt *x);
 /* True from there to the end of the handshake: the connection is not read. */

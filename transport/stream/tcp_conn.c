@@ -286,14 +286,14 @@ static void tcp_conn_take_no_more(struct tcp_conn *conn)
 /* True if the connection is read, and has bytes that epoll can't tell of. */
 static bool has_pending(const struct tcp_conn *conn)
 {
-	return conn->state == TCP_LIVE && !conn->in.paused &&
-	       tcp_secure_pending(conn);
+	return unlikely(conn->secure) && conn->state == TCP_LIVE &&
+	       !conn->in.paused && tcp_secure_pending(conn);
 }
 
 /* The event that lets a connection be read on. */
 static uint32_t read_event(const struct tcp_conn *conn)
 {
-	return unlikely(tcp_secure_is_held(conn)) ? EPOLLOUT : EPOLLIN;
+	return conn->secure && tcp_secure_is_held(conn) ? EPOLLOUT : EPOLLIN;
 }
 
 /* Adapts state and socket to the latest events.  May free @conn. */
@@ -308,7 +308,8 @@ static void tcp_conn_update(struct tcp_conn *conn)
 		tcp_conn_take_no_more(conn);
 	if (conn->state == TCP_LIVE && conn->eof)
 		set_state(conn, TCP_ENDING);
-	if (conn->state == TCP_LIVE && tcp_secure_is_shaking(conn))
+	if (unlikely(conn->secure) && conn->state == TCP_LIVE &&
+	    tcp_secure_is_shaking(conn))
 		events |= tcp_secure_go_on(conn, v.calls, v.queued);
 	else if (conn->state == TCP_LIVE && conn->in.paused)
 		tcp_conn_read_on(conn, &v);
@@ -371,8 +372,8 @@ static void tcp_conn_ready(struct loop_fd *f, uint32_t events)
 	} else {
 		if (events & EPOLLOUT)
 			outbox_ready(&conn->out.box);
-		if (unlikely(conn->state == TCP_LIVE &&
-			     tcp_secure_is_shaking(conn)))
+		if (unlikely(conn->secure) && conn->state == TCP_LIVE &&
+		    tcp_secure_is_shaking(conn))
 			tcp_secure_ready(conn);
 		else if (events & read_event(conn) && conn->state == TCP_LIVE)
 			tcp_recv(conn);
@@ -426,7 +427,7 @@ static void sweep_live(struct tcp_conn *conn, uint64_t now)
 	const struct tcp_options *o = &conn->poller->listener->o;
 	struct view v = look(conn);
 
-	if (tcp_secure_is_shaking(conn))
+	if (conn->secure && tcp_secure_is_shaking(conn))
 		tcp_secure_sweep(conn, now);
 	if (conn->in.paused)
 		return;

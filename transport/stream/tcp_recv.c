@@ -98,7 +98,7 @@ static bool below_limits(struct tcp_conn *conn)
 
 static bool may_take(struct tcp_conn *conn)
 {
-	if (unlikely(tcp_secure_is_shaking(conn)))
+	if (unlikely(conn->secure) && tcp_secure_is_shaking(conn))
 		return false;
 	if (likely(below_limits(conn) && conn->batch.calls < conn->pace.max &&
 		   conn->batch.bytes < BATCH_BYTES))

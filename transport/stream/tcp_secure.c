@@ -88,7 +88,7 @@ int tcp_secure_ask(struct xprt *x)
 
 bool tcp_secure_is_shaking(const struct tcp_conn *conn)
 {
-	return conn->secure && conn->secure->stage != OPEN;
+	return conn->secure->stage != OPEN;
 }
 
 bool tcp_secure_is_away(const struct tcp_conn *conn)
@@ -274,13 +274,13 @@ ssize_t tcp_secure_recv(struct tcp_conn *conn, const struct iovec *iov,
 
 bool tcp_secure_pending(const struct tcp_conn *conn)
 {
-	return conn->secure && conn->secure->stage == OPEN &&
-	       !conn->secure->held && tls_pending(conn->secure->tls);
+	return conn->secure->stage == OPEN && !conn->secure->held &&
+	       tls_pending(conn->secure->tls);
 }
 
 bool tcp_secure_is_held(const struct tcp_conn *conn)
 {
-	return conn->secure && conn->secure->held;
+	return conn->secure->held;
 }
 
 void tcp_secure_close(struct tcp_conn *conn)

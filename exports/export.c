@@ -138,11 +138,6 @@ static bool same_names(const struct export_set *a, const struct export_set *b)
 	return true;
 }
 
-static bool has_tree(const struct export *e)
-{
-	return !e->mountpoint && !e->id_taken;
-}
-
 /* Adds the failure of @e; the others go on, to find further mistakes. */
 static void note_failure(struct export *e, int *ret, char **err, int failure,
 			 char **why)
@@ -171,7 +166,7 @@ static int bind_exports(struct export_table *t, struct export_set *set,
 	int ret = 0;
 
 	for (unsigned i = 0; i < set->nexports; i++)
-		if (has_tree(set->exports[i]))
+		if (!set->exports[i]->mountpoint && !set->exports[i]->id_taken)
 			note_failure(set->exports[i], &ret, err,
 				     tree_bind(t, set->exports[i], &why), &why);
 	for (unsigned i = 0; i < set->nexports; i++)

@@ -82,7 +82,7 @@ _Static_assert(sizeof(struct nfs3_op) <= RPC_STATE_SIZE, "fits a call");
 
 static inline struct nfs3_op *nfs3_op(struct rpc_call *call)
 {
-	return rpc_state(call);
+	return (void *)call->state;
 }
 
 /* The caller, for exports/. */

@@ -414,13 +414,6 @@ static bool parse_option_number(const struct option_row *row,
 	       *out <= row->max;
 }
 
-/* 1, 0, or -1: @value is neither yes nor no. */
-static int parse_flag(const char *value)
-{
-	return find_word(yes, value) >= 0 ? 1 :
-	       find_word(no, value) >= 0 ? 0 : -1;
-}
-
 static const char *expected_rdma(void)
 {
 	static char text[120];
@@ -467,7 +460,8 @@ static const char *set_scalar(const struct option_row *row, const char *value,
 	int word = -1;
 
 	if (flag)
-		word = parse_flag(value);
+		word = find_word(yes, value) >= 0 ? 1 :
+		       find_word(no, value) >= 0 ? 0 : -1;
 	else if (row->kind == OPTION_WORD)
 		word = find_word(row->words, value);
 	else if (!parse_option_number(row, value, &number))

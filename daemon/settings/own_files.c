@@ -26,12 +26,6 @@ static void own_list_add(struct own_list *l, const char *path)
 	l->v[l->n++] = path;
 }
 
-static void own_list_add_all(struct own_list *l, const struct option_texts *t)
-{
-	for (unsigned i = 0; i < t->n; i++)
-		own_list_add(l, t->v[i]);
-}
-
 /* Standard error, if it is a file; then its name is in @path. */
 static const char *log_file(char path[PATH_MAX])
 {
@@ -92,7 +86,8 @@ static int with_own_files(const struct options *o,
 	own_list_add(&l, o->tls_crl);
 	own_list_add(&l, keytab);
 	own_list_add(&l, keytab || o->backends->n ? o->backend_dir : NULL);
-	own_list_add_all(&l, o->exports_files);
+	for (unsigned i = 0; i < o->exports_files->n; i++)
+		own_list_add(&l, o->exports_files->v[i]);
 	if (o->exports_files->n == 0 && o->exports->n == 0) {
 		own_list_add(&l, SYSTEM_EXPORTS);
 		own_list_add(&l, SYSTEM_EXPORTS ".d");

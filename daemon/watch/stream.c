@@ -34,13 +34,6 @@ static void start_end(struct stream *s)
 	s->until = clock_ns() + MORE_NS;
 }
 
-/* The same, whatever gannetctl does. */
-static void start_stop(struct stream *s)
-{
-	s->ending = s->stopping = true;
-	s->until = clock_ns() + REST_NS;
-}
-
 /* Waits for @ms, or until the connection takes bytes if @events says so.  Looks
  * for the end that gannetctl, the server or the time make. */
 static void stream_wait(struct stream *s, short events, uint64_t ms)
@@ -60,8 +53,10 @@ static void stream_wait(struct stream *s, short events, uint64_t ms)
 	if (p[0].revents & POLLRDHUP ||
 	    (!s->ending && clock_ns() >= s->until))
 		start_end(s);
-	if (p[1].revents)
-		start_stop(s);
+	if (p[1].revents) {		/* the end, whatever gannetctl does */
+		s->ending = s->stopping = true;
+		s->until = clock_ns() + REST_NS;
+	}
 	if (p[0].revents & (POLLHUP | POLLERR))
 		s->broken = true;
 }

@@ -124,15 +124,12 @@ static void udp_last_put(struct xprt *x)
 	mutex_unlock(&l->lock);
 }
 
-static void forget_call(struct udp_call *c)
-{
-	free(c->mem);
-	c->mem = NULL;
-}
-
 static void udp_drop(struct msg *msg)
 {
-	forget_call(call_of(msg));
+	struct udp_call *c = call_of(msg);
+
+	free(c->mem);
+	c->mem = NULL;
 	buf_put(msg->body);
 	msg->body = NULL;
 	xprt_put(msg->xprt);

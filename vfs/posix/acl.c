@@ -41,9 +41,8 @@ int posix_getacl(struct vfs_op *op)
 	int err;
 
 	/* The list might have to be read from the disk. */
-	if (!posix_may_block(op, posix_fs_of(n)))
-		return -EAGAIN;
-	err = posix_begin(posix_fs_of(n), op);
+	err = posix_may_block(op, posix_fs_of(n)) ?
+	      posix_begin(posix_fs_of(n), op) : -EAGAIN;
 	if (err < 0)
 		return err;
 	for (int kind = 0; kind < VFS_ACL_KINDS; kind++) {
@@ -127,9 +126,8 @@ int posix_setacl(struct vfs_op *op)
 	struct posix_change c;
 	int err;
 
-	if (!posix_may_block(op, posix_fs_of(n)))
-		return -EAGAIN;
-	err = posix_begin(posix_fs_of(n), op);
+	err = posix_may_block(op, posix_fs_of(n)) ?
+	      posix_begin(posix_fs_of(n), op) : -EAGAIN;
 	if (err < 0)
 		return err;
 	err = posix_change_begin(&c, n, NULL);

@@ -416,9 +416,7 @@ int posix_commit(struct vfs_op *op)
 	struct posix_change c;
 	int err;
 
-	if (!posix_may_block(op, fs))
-		return -EAGAIN;
-	err = posix_begin(fs, op);
+	err = posix_may_block(op, fs) ? posix_begin(fs, op) : -EAGAIN;
 	if (err < 0)
 		return err;
 	err = posix_change_begin(&c, n, op->wcc);

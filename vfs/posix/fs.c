@@ -496,9 +496,8 @@ static int posix_statfs(struct vfs_op *op)
 	int err;
 
 	/* The file system might look up a quota. */
-	if (!posix_may_block(op, posix_fs_of(node)))
-		return -EAGAIN;
-	err = posix_begin(posix_fs_of(node), op);
+	err = posix_may_block(op, posix_fs_of(node)) ?
+	      posix_begin(posix_fs_of(node), op) : -EAGAIN;
 	if (err < 0)
 		return err;
 	posix_flags_learn(posix_fs_of(node));

@@ -118,9 +118,7 @@ int posix_remove(struct vfs_op *op)
 	struct posix_name s;
 	int err;
 
-	if (!posix_may_record(op, fs))
-		return -EAGAIN;
-	err = posix_begin(fs, op);
+	err = posix_may_record(op, fs) ? posix_begin(fs, op) : -EAGAIN;
 	if (err < 0)
 		return err;
 	posix_name_set(&s, op->name);
@@ -273,9 +271,7 @@ int posix_link(struct vfs_op *op)
 	struct posix_fd_path path;
 	int err;
 
-	if (!posix_may_record(op, fs))
-		return -EAGAIN;
-	err = posix_begin(fs, op);
+	err = posix_may_record(op, fs) ? posix_begin(fs, op) : -EAGAIN;
 	if (err < 0)
 		return err;
 	posix_name_set(&s, op->to.name);

@@ -221,19 +221,14 @@ int posix_node_closed(struct posix_node *n, const struct stat *st, uint32_t bit)
 	return -EACCES;
 }
 
-/* A program that is open to be written can't be run. */
-static bool may_be_program(uint32_t mode)
-{
-	return mode & 0111;
-}
-
 void posix_node_mode_comes(struct posix_node *n, uint32_t mode)
 {
 	if (posix_fs_of(n)->privileged || n->type != VFS_REG)
 		return;
 	if (!(mode & 0400))
 		posix_node_rd(n);
-	if (!(mode & 0200) && !may_be_program(mode))
+	/* A program that is open to be written can't be run. */
+	if (!(mode & 0200) && !(mode & 0111))
 		posix_node_wr(n);
 }
 

@@ -19,13 +19,14 @@ fi
 
 lab_die() { echo "lab: $*" >&2; exit 125; }
 
-# Options for apt: none, or those of an apt of our own that knows the backports
-# and nothing else, since this machine's may not have them.
+# Options for apt: none, or those of an apt of our own that knows another suite
+# of Debian's and nothing else, since this machine's may not have it.
 apt_options=()
-lab_apt()
+
+# private_apt DIR SUITE: sets them; DIR has the lists.
+private_apt()
 {
-	local apt=$CACHE/apt codename mirror
-	[ -n "${LAB_BACKPORTS:-}" ] || return 0
+	local apt=$1 suite=$2 codename mirror
 	apt_options=(-o Dir::Etc::SourceList="$apt/sources.list"
 		-o Dir::Etc::SourceParts=/dev/null
 		-o Dir::State::Lists="$apt/lists" -o Dir::Cache="$apt/cache")
@@ -38,11 +39,19 @@ lab_apt()
 	[ -n "$mirror" ] || lab_die "apt knows no mirror of $codename"
 	rm -rf "$apt"; mkdir -p "$apt/lists/partial" "$apt/cache"
 	echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg]" \
-		"$mirror $codename-backports main" > "$apt/sources.list"
+		"$mirror $suite main" > "$apt/sources.list"
 	apt-get -q "${apt_options[@]}" -o APT::Sandbox::User=root update \
 		> "$apt/log" 2>&1 ||
-		{ cat "$apt/log" >&2; lab_die "no $codename-backports"; }
+		{ cat "$apt/log" >&2; lab_die "no $suite"; }
 	touch "$apt/.complete"
+}
+
+lab_apt()
+{
+	[ -n "${LAB_BACKPORTS:-}" ] || return 0
+	# shellcheck source=/dev/null
+	private_apt "$CACHE/apt" \
+		"$(. /etc/os-release; echo "$VERSION_CODENAME")-backports"
 }
 
 # lab_unpack DIR PACKAGE...: downloads Debian packages and unpacks them in DIR.
@@ -154,4 +163,24 @@ missing_for()
 lab_keepalived()
 {
 	lab_unpacked keepalived /usr/sbin/keepalived missing_for
+}
+
+# The directory below which tlshd is, of Debian 13, with libraries and a loader
+# of its own: Debian 12 has none.
+lab_tlshd()
+{
+	local dir=$CACHE/tlshd apt_options=() needed
+	[ ! -x /usr/sbin/tlshd ] || return 0
+	if [ ! -e "$dir/.complete" ]; then
+		private_apt "$CACHE/apt-trixie" trixie
+		needed=$(apt-cache "${apt_options[@]}" depends --recurse \
+			--no-recommends --no-suggests --no-conflicts \
+			--no-breaks --no-replaces --no-enhances ktls-utils |
+			grep '^[a-z]') || lab_die "trixie has no ktls-utils"
+		rm -rf "$dir"; mkdir "$dir"
+		# shellcheck disable=SC2086 # several names
+		lab_unpack "$dir" $needed
+		touch "$dir/.complete"
+	fi
+	echo "$dir"
 }

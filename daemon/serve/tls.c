@@ -30,6 +30,7 @@ int tls_part_start(struct tls_part *t, const struct options *o,
 	if (err)
 		return err;
 	tls_server_use(t->server, config);
+	tls_server_limit(t->server, tls_part_memory(o));
 	t->options = (struct tcp_tls){ .server = t->server,
 		.submit = rpc_handshakes_submit, .arg = t->handshakes };
 	t->tcp.tls = &t->options;

@@ -15,6 +15,12 @@ struct tls_part {
 	struct tcp_options	 tcp;		/* for listeners */
 };
 
+/* The most memory of connections, besides that for data. */
+static inline size_t tls_part_memory(const struct options *o)
+{
+	return o->memory / 4;
+}
+
 /* 0, or -errno after the reason was logged; stop it after both. */
 int tls_part_start(struct tls_part *t, const struct options *o,
 		   struct rpc_server *rpc);

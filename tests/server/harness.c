@@ -138,7 +138,8 @@ static void start_tls(struct harness *h, const struct harness_config *c,
 
 static void start_listener(struct harness *h, const struct harness_config *c)
 {
-	struct tcp_options o = { .unread_ms = c->unread_ms };
+	struct tcp_options o = { .unread_ms = c->unread_ms,
+				 .linger_ms = c->linger_ms };
 	struct tcp_tls tls = c->tls_limits;
 	struct sockaddr_in addr = { .sin_family = AF_INET };
 

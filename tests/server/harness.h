@@ -51,7 +51,7 @@ struct harness_config {
 	struct program_env    nfs3;	/* its sizes; the rest is set here */
 	struct nlm_config     nlm;	/* the same */
 	uint16_t	      rpcbind_port;	/* of clients: 111 */
-	uint32_t	      unread_ms;	/* struct tcp_options */
+	uint32_t	      unread_ms, linger_ms;	/* struct tcp_options */
 	const struct tls_files *tls;	/* NULL: no TLS */
 	struct tcp_tls	      tls_limits;	/* the numbers */
 	enum rpc_protection protection;	/* of exports */

@@ -95,6 +95,56 @@ TEST(a_certificate_of_another_ca_ends_the_handshake)
 	EVENTUALLY(stats_sum_by_name("tls_failed") == 2);
 }
 
+/* True if the host's certificate ends no handshake, and proves the host. */
+static bool is_trusted(void)
+{
+	const struct tls_client_config config = { .cert = rig.pki.host };
+	struct tls_client c;
+	bool ok;
+
+	harness_root(&rig.srv, "/mtls", &rig.top);
+	ok = tls_client_start(&c, rig.srv.port, &config) &&
+	     tls_rig_ask(&c) == NFS3_OK;
+	tls_client_close(&c);
+	return ok;
+}
+
+/* RFC 9289 section 5.2.1; 34 is a server's. */
+TEST(a_certificate_can_be_for_clients_of_rpc_alone)
+{
+	static const struct {
+		const char *key, *extended;
+		bool	    ok;
+	} uses[] = {
+		{ NULL, "1.3.6.1.5.5.7.3.33", true },
+		{ "digitalSignature", "1.3.6.1.5.5.7.3.33", true },
+		{ "keyEncipherment", "1.3.6.1.5.5.7.3.33", false },
+		{ NULL, "clientAuth", true },
+		{ NULL, "serverAuth,1.3.6.1.5.5.7.3.33", true },
+		{ NULL, "1.3.6.1.5.5.7.3.34", false },
+		{ NULL, "serverAuth", false },
+		{ NULL, "codeSigning,1.3.6.1.5.5.7.3.34", false },
+	};
+
+	tls_rig_start(NULL, true);
+	for (unsigned i = 0; i < ARRAY_SIZE(uses); i++) {
+		tls_pki_use(&rig.pki, uses[i].key, uses[i].extended);
+		ck_assert_msg(is_trusted() == uses[i].ok, "%u", i);
+	}
+}
+
+TEST(a_host_can_issue_no_certificate)
+{
+	tls_rig_start(NULL, true);
+	ck_assert(is_trusted());
+	tls_pki_forge(&rig.pki);
+	ck_assert(!is_trusted());
+	tls_pki_use(&rig.pki, NULL, "1.3.6.1.5.5.7.3.33");
+	ck_assert(is_trusted());
+	tls_pki_forge(&rig.pki);
+	ck_assert(!is_trusted());
+}
+
 TEST(without_a_trust_store_a_certificate_proves_nothing)
 {
 	tls_rig_start(NULL, false);

@@ -34,6 +34,13 @@ struct tls_pki_cert {
 
 /* Puts another certificate of the CA's in the place of the server's. */
 void tls_pki_exchange(struct tls_pki *p, const struct tls_pki_cert *c);
+/* Puts a certificate of the CA's with these extensions, as openssl.cnf has them
+ * (NULL: without it), and its key, in the place of the host's. */
+void tls_pki_use(struct tls_pki *p, const char *key_usage,
+		 const char *extended_key_usage);
+/* Puts there, behind one that the CA did not issue, the host's as its issuer,
+ * though it is no CA. */
+void tls_pki_forge(struct tls_pki *p);
 struct tls_files tls_pki_files(const struct tls_pki *p);
 
 /* 0 or NULL is an honest client without a certificate. */

@@ -167,10 +167,10 @@ void tls_pki_make(struct tls_pki *p)
 	free_ca(&other);
 }
 
-static struct authority read_ca(const struct tls_pki *p)
+static struct authority read_ca(const char *path)
 {
 	struct authority ca = { 0 };
-	FILE *f = fopen(p->ca, "r");
+	FILE *f = fopen(path, "r");
 
 	assert(f);
 	ca.cert = PEM_read_X509(f, NULL, NULL, NULL);
@@ -179,9 +179,40 @@ static struct authority read_ca(const struct tls_pki *p)
 	return ca;
 }
 
+void tls_pki_use(struct tls_pki *p, const char *key_usage,
+		 const char *extended_key_usage)
+{
+	struct authority ca = read_ca(p->ca);
+	EVP_PKEY *key = EVP_EC_gen("P-256");
+	X509 *cert = certify(key, "host", 7, &ca, &usual);
+
+	if (key_usage)
+		add_ext(cert, ca.cert, NID_key_usage, key_usage);
+	if (extended_key_usage)
+		add_ext(cert, ca.cert, NID_ext_key_usage, extended_key_usage);
+	X509_sign(cert, ca.key, EVP_sha256());
+	put_pem(p->host, cert, key);
+	X509_free(cert);
+	EVP_PKEY_free(key);
+	free_ca(&ca);
+}
+
+void tls_pki_forge(struct tls_pki *p)
+{
+	struct authority host = read_ca(p->host);
+	FILE *f;
+
+	issue(&host, "forged", 8, p->host);
+	f = fopen(p->host, "a");
+	assert(f);
+	PEM_write_X509(f, host.cert);
+	fclose(f);
+	free_ca(&host);
+}
+
 void tls_pki_renew(struct tls_pki *p, const char *cn)
 {
-	struct authority ca = read_ca(p);
+	struct authority ca = read_ca(p->ca);
 
 	issue_server(&ca, p, cn, &usual);
 	free_ca(&ca);
@@ -189,7 +220,7 @@ void tls_pki_renew(struct tls_pki *p, const char *cn)
 
 void tls_pki_exchange(struct tls_pki *p, const struct tls_pki_cert *c)
 {
-	struct authority ca = read_ca(p);
+	struct authority ca = read_ca(p->ca);
 
 	issue_server(&ca, p, "server", c);
 	free_ca(&ca);

@@ -36,6 +36,8 @@ void tls_rig_start(const struct tcp_tls *limits, bool trusts)
 		files.ca = files.crl = NULL;
 	if (limits)
 		c.tls_limits = *limits;
+	/* No end comes for a test that is slow. */
+	c.linger_ms = 60 * 1000;
 	/* No handshake ends for a machine that is slow. */
 	if (c.tls_limits.handshake_ms == 0)
 		c.tls_limits.handshake_ms = 60 * 1000;

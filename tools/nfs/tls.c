@@ -136,7 +136,7 @@ static ssize_t recv_guarded(struct wire_guard *base, const struct iovec *iov)
 static ssize_t send_pieces(struct wire_guard *base, const struct iovec *iov,
 			   unsigned n)
 {
-	return tls_send(guard_of(base)->conn, iov, n, false);
+	return tls_send(guard_of(base)->conn, iov, n, SIZE_MAX, false);
 }
 
 static bool is_pending(struct wire_guard *base)

@@ -55,7 +55,12 @@ struct tcp_tls {
 	uint32_t handshake_ms;		/* 10 s; closes a connection that needs
 					 * longer */
 	unsigned max;			/* 256; handshakes at a time, */
-	unsigned max_peer;		/* 64; of one address */
+	unsigned max_peer;		/* 64; of one address.  The last quarter
+					 * of all is for addresses without
+					 * one */
+	uint64_t max_records;		/* 2^24, of 2^24.5 that a key can send
+					 * (RFC 8446 section 5.5): then the
+					 * connection ends in order */
 };
 
 struct udp_options {

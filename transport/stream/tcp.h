@@ -103,8 +103,8 @@ struct tcp_listener {
 enum tcp_state {
 	TCP_LIVE,
 	TCP_ENDING,	/* takes no new calls; answers those in progress */
-	TCP_LINGER,	/* everything and our FIN are sent: waits for the peer's
-			 * FIN */
+	TCP_LINGER,	/* everything and our FIN are sent, or the FIN waits for
+			 * room for TLS's end: waits for the peer's FIN */
 	TCP_UNREAD,	/* the peer's FIN came soon after a reply.  Ours would
 			 * keep its system from telling us, by a reset, that
 			 * its program closed without reading that reply */
@@ -193,6 +193,9 @@ struct tcp_out {
 	/* The sender's. */
 	struct tcp_list		 sendq;
 	uint32_t		 send_off;	/* sent of its first */
+
+	/* The loop's thread: bytes that it encrypted in this turn. */
+	size_t			 encrypted;
 };
 
 struct tcp_secure;
@@ -274,6 +277,8 @@ uint32_t tcp_secure_go_on(struct tcp_conn *conn, uint64_t calls, size_t queued);
 void tcp_secure_ready(struct tcp_conn *conn);
 /* ... and it is @now: closes the connection if that lasts too long. */
 void tcp_secure_sweep(struct tcp_conn *conn, uint64_t now);
+/* True if its key has sent as much as one can. */
+bool tcp_secure_is_worn(const struct tcp_conn *conn);
 /* As readv(2), but returns -errno. */
 ssize_t tcp_secure_recv(struct tcp_conn *conn, const struct iovec *iov,
 			int niov);
@@ -282,8 +287,8 @@ bool tcp_secure_pending(const struct tcp_conn *conn);
 /* True if the last receive found that the peer has to take bytes first: to be
  * tried again when the socket has room. */
 bool tcp_secure_is_held(const struct tcp_conn *conn);
-/* No more is sent: tells the peer so. */
-void tcp_secure_close(struct tcp_conn *conn);
+/* No more is sent: tells the peer so.  False: the socket has no room yet. */
+bool tcp_secure_close(struct tcp_conn *conn);
 /* Another thread has the handshake, and the socket; tcp_conn_kicked() will
  * be called. */
 bool tcp_secure_is_away(const struct tcp_conn *conn);

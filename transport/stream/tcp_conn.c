@@ -32,6 +32,8 @@ STAT(tcp_stalls, "TCP connections closed because a record stalled");
 STAT(tcp_send_stalls, "TCP connections closed because replies were not read");
 STAT(tcp_short_stalls, "slow TCP connections closed because others waited "
      "for memory");
+STAT(tls_worn, "TCP connections ended because their TLS key had sent all that "
+     "one can");
 STAT(tcp_idle_closed, "idle TCP connections closed");
 
 static void tcp_conn_last_put(struct xprt *x)
@@ -238,6 +240,20 @@ static bool may_be_unread(struct tcp_conn *conn)
 	return conn->parted;
 }
 
+/* In state LINGER: sends our FIN behind TLS's end. */
+static void send_fin(struct tcp_conn *conn)
+{
+	if (tcp_secure_close(conn)) {
+		shutdown(conn->fd.fd, SHUT_WR);
+		return;
+	}
+	/* So the loop tells of room. */
+	mutex_lock(&conn->out.box.lock);
+	conn->out.box.blocked = true;
+	outbox_kick(&conn->out.box);
+	mutex_unlock(&conn->out.box.lock);
+}
+
 /* In state ENDING: sends our FIN when all replies are sent. */
 static void tcp_conn_finish(struct tcp_conn *conn, const struct view *v)
 {
@@ -254,8 +270,7 @@ static void tcp_conn_finish(struct tcp_conn *conn, const struct view *v)
 		 * peer might lose replies that it has not read yet. */
 		set_state(conn, TCP_LINGER);
 		conn->times.since = loop_now(conn->poller->loop);
-		tcp_secure_close(conn);
-		shutdown(conn->fd.fd, SHUT_WR);
+		send_fin(conn);
 	}
 }
 
@@ -346,6 +361,7 @@ static void tcp_conn_kicked(struct outbox *o)
 {
 	struct tcp_conn *conn = container_of(o, struct tcp_conn, out.box);
 
+	conn->out.encrypted = 0;
 	if (unlikely(has_pending(conn)))
 		tcp_recv(conn);
 	tcp_conn_update(conn);
@@ -364,6 +380,7 @@ static void tcp_conn_ready(struct loop_fd *f, uint32_t events)
 {
 	struct tcp_conn *conn = container_of(f, struct tcp_conn, fd);
 
+	conn->out.encrypted = 0;
 	if (events & (EPOLLERR | EPOLLHUP)) {
 		if (conn->state == TCP_LINGER)
 			shut(conn, 0);
@@ -372,6 +389,8 @@ static void tcp_conn_ready(struct loop_fd *f, uint32_t events)
 	} else {
 		if (events & EPOLLOUT)
 			outbox_ready(&conn->out.box);
+		if (events & EPOLLOUT && conn->state == TCP_LINGER)
+			send_fin(conn);
 		if (unlikely(conn->secure) && conn->state == TCP_LIVE &&
 		    tcp_secure_is_shaking(conn))
 			tcp_secure_ready(conn);
@@ -429,6 +448,13 @@ static void sweep_live(struct tcp_conn *conn, uint64_t now)
 
 	if (conn->secure && tcp_secure_is_shaking(conn))
 		tcp_secure_sweep(conn, now);
+	if (tcp_secure_is_worn(conn)) {
+		stat_inc(tls_worn);
+		xprt_life_why(&conn->xprt, "its TLS key has sent all that one "
+			      "can");
+		tcp_conn_end(conn);
+		return;
+	}
 	if (conn->in.paused)
 		return;
 	if (!record_idle(&conn->in.rec)) {

@@ -134,6 +134,8 @@ static struct tcp_tls tls_with_defaults(const struct tcp_tls *from)
 	set_default(&t.handshake_ms, 10000);
 	set_default(&t.max, 256);
 	set_default(&t.max_peer, 64);
+	if (t.max_records == 0)
+		t.max_records = 1u << 24;
 	return t;
 }
 
@@ -266,9 +268,9 @@ static struct tcp_listener *tcp_listener_make(const struct xprt_env *env,
 	xprt_gate_init(&l->gate, env->max_conns, env->max_peer_conns);
 	l->gate.has_fds = true;
 	xprt_gate_init(&l->shaking, l->tls.max, l->tls.max_peer);
+	l->shaking.spares = true;
 	l->base.gate = &l->gate;
 	for (unsigned i = 0; i < env->nloops; i++) {
-	l->shaking.spares = true;
 		l->pollers[i].listener = l;
 		l->pollers[i].loop = env->loops[i];
 		CDS_INIT_LIST_HEAD(&l->pollers[i].conns);

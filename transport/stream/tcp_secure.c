@@ -26,6 +26,8 @@ STAT(tls_slow, "TCP connections closed because the TLS handshake took too "
      "long");
 STAT(tls_refused, "TCP connections closed because too many were in a TLS "
      "handshake");
+STAT(tls_no_memory, "TCP connections closed because those under TLS had all "
+     "the memory that they can have");
 STAT(tls_plain, "TCP connections closed because something else than TLS came "
      "behind STARTTLS");
 STAT(tls_bad_records, "TCP connections closed because of a bad TLS record");
@@ -45,6 +47,7 @@ struct tcp_secure {
 	struct tcp_conn	*conn;		/* borrowed: owns us */
 	enum stage	 stage;
 	bool		 counted;	/* in the gate of handshakes */
+	bool		 has_memory;	/* counted in the server's */
 	bool		 heard;		/* the handshake has begun */
 	uint64_t	 since;		/* it was asked for */
 	struct tls_conn	*tls;		/* AWAY: the other thread's */
@@ -58,11 +61,46 @@ struct tcp_secure {
 	const char	*why;
 };
 
+/* Counts a connection on its way to TLS.  0 or -errno. */
+static int enter_gates(struct tcp_secure *s)
+{
+	struct tcp_listener *l = s->conn->poller->listener;
+	struct sockaddr *peer = (struct sockaddr *)&s->conn->xprt.peer;
+	int err = xprt_gate_enter(&l->shaking, peer);
+
+	if (err) {
+		stat_inc(tls_refused);
+		xprt_life_why(&s->conn->xprt, "too many TLS handshakes are in "
+			      "progress");
+		return err;
+	}
+	s->counted = true;
+	err = tls_server_enter(l->o.tls->server, peer);
+	if (err) {
+		stat_inc(tls_no_memory);
+		xprt_log_limited(&s->conn->xprt, LOG_LEVEL_WARN, "TLS refused: "
+				 "connections under TLS have all the memory "
+				 "that they can have");
+		xprt_life_why(&s->conn->xprt, "connections under TLS have all "
+			      "the memory that they can have");
+	}
+	s->has_memory = !err;
+	return err;
+}
+
+/* There is no reply: a client must not go on in clear. */
+static int refuse_tls(struct tcp_conn *conn, int err)
+{
+	outbox_close(&conn->out.box, err);
+	return -EUSERS;
+}
+
 int tcp_secure_ask(struct xprt *x)
 {
 	struct tcp_conn *conn = container_of(x, struct tcp_conn, xprt);
 	struct tcp_listener *l = conn->poller->listener;
 	struct tcp_secure *s;
+	int err;
 
 	if (conn->secure)
 		return -EALREADY;
@@ -70,19 +108,18 @@ int tcp_secure_ask(struct xprt *x)
 		return -EOPNOTSUPP;
 	if (conn->in.taken != 1)
 		return -EALREADY;
-	s = calloc(1, sizeof(*s));
-	if (!s || xprt_gate_enter(&l->shaking, (struct sockaddr *)&x->peer)) {
-		free(s);
-		stat_inc(tls_refused);
-		xprt_life_why(x, "too many TLS handshakes are in progress");
-		outbox_close(&conn->out.box, -EUSERS);
-		return -EUSERS;
-	}
-	s->conn = conn;
-	s->counted = true;
-	s->since = loop_now(conn->poller->loop);
-	conn->secure = s;
+	/* Nothing behind this call is read in clear. */
 	conn->in.paused = true;
+	s = calloc(1, sizeof(*s));
+	if (!s)
+		return refuse_tls(conn, -ENOMEM);
+	s->conn = conn;
+	/* tcp_secure_free() gives back what this takes. */
+	conn->secure = s;
+	err = enter_gates(s);
+	if (err)
+		return refuse_tls(conn, err);
+	s->since = loop_now(conn->poller->loop);
 	return 0;
 }
 
@@ -283,10 +320,17 @@ bool tcp_secure_is_held(const struct tcp_conn *conn)
 	return conn->secure->held;
 }
 
-void tcp_secure_close(struct tcp_conn *conn)
+bool tcp_secure_is_worn(const struct tcp_conn *conn)
 {
-	if (conn->secure && conn->secure->stage == OPEN)
-		tls_close(conn->secure->tls);
+	return conn->secure && conn->secure->stage == OPEN &&
+	       tls_records(conn->secure->tls) >=
+	       conn->poller->listener->o.tls->max_records;
+}
+
+bool tcp_secure_close(struct tcp_conn *conn)
+{
+	return !conn->secure || conn->secure->stage != OPEN ||
+	       tls_close(conn->secure->tls) != -EAGAIN;
 }
 
 void tcp_secure_free(struct tcp_conn *conn)
@@ -297,5 +341,8 @@ void tcp_secure_free(struct tcp_conn *conn)
 		return;
 	uncount(s);
 	tls_conn_destroy(s->tls);
+	if (s->has_memory)
+		tls_server_leave(conn->poller->listener->o.tls->server,
+				 (struct sockaddr *)&conn->xprt.peer);
 	free(s);
 }

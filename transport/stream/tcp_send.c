@@ -17,9 +17,13 @@
 #include "transport/tls/tls.h"
 
 STAT(tcp_bytes_out, "bytes sent over TCP");
+STAT(tls_turns, "times that a poller stopped encrypting for a TCP connection "
+     "so that others had their turn");
 STAT(tcp_replies_lost, "replies lost because their connection had ended");
 
 #define IOVS_A_REPLY	3
+/* Encrypted in one turn of the loop's: a millisecond's work. */
+#define TURN_BYTES	((size_t)1 << 20)
 
 /* Leaves out the first @skip bytes of the @n pieces.  Returns how many pieces
  * remain. */
@@ -141,11 +145,28 @@ static void tcp_send_publish(struct outbox *o, size_t n)
 	tcp_send_check(conn);
 }
 
+/* A client that takes replies as fast as they are encrypted never fills its
+ * socket.  So the loop acts as if it were full after so many, and goes on when
+ * other connections have had their turn. */
 static ssize_t send_secure(struct outbox *o, const struct outbox_piece *p)
 {
 	struct tcp_conn *conn = container_of(o, struct tcp_conn, out.box);
+	struct tls_conn *tls = atomic_load(&conn->tls);
+	size_t left;
+	ssize_t n;
 
-	return tls_send(atomic_load(&conn->tls), p->iov, p->niov, p->more);
+	if (!loop_is_current(conn->poller->loop))
+		return tls_send(tls, p->iov, p->niov, SIZE_MAX, p->more);
+	left = TURN_BYTES - conn->out.encrypted;
+	if (left < TLS_RECORD_MAX)
+		return -EAGAIN;
+	n = tls_send(tls, p->iov, p->niov, left, p->more);
+	if (n <= 0)
+		return n;
+	conn->out.encrypted += (size_t)n;
+	if (left - (size_t)n < TLS_RECORD_MAX)
+		stat_inc(tls_turns);
+	return n;
 }
 
 const struct outbox_ops tcp_secure_outbox_ops = {

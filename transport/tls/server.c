@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* server - the basis of TLS connections: rules, certificate, trust store. */
 #include <errno.h>
+#include <limits.h>
 #include <openssl/err.h>
 #include <openssl/sslerr.h>
-#include <openssl/x509_vfy.h>
+#include <openssl/x509v3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "lib/fail.h"
 #include "lib/thread.h"
+#include "lib/util.h"
+#include "transport/gate.h"
 #include "transport/tls/internal.h"
 #include "transport/tls/tls.h"
 
@@ -17,6 +20,7 @@ struct tls_server {
 	/* Guards @ctx; connections have their own references. */
 	pthread_mutex_t	 lock;
 	SSL_CTX		*ctx;		/* NULL: no TLS */
+	struct xprt_gate conns;		/* in units of TLS_CONN_BYTES */
 };
 
 struct tls_config {
@@ -44,6 +48,39 @@ static int select_alpn(SSL *ssl, const unsigned char **out,
  * proves nothing. */
 static int pass_anyone(X509_STORE_CTX *ctx, void *arg)
 {
+	return 1;
+}
+
+/* id-kp-rpcTLSClient (RFC 9289 section 5.2.1) is one of @cert's uses. */
+static bool is_for_rpc(X509 *cert)
+{
+	EXTENDED_KEY_USAGE *uses = X509_get_ext_d2i(cert, NID_ext_key_usage,
+						    NULL, NULL);
+	bool found = false;
+	char oid[32];
+
+	for (int i = 0; i < sk_ASN1_OBJECT_num(uses) && !found; i++) {
+		OBJ_obj2txt(oid, sizeof(oid), sk_ASN1_OBJECT_value(uses, i), 1);
+		found = strcmp(oid, "1.3.6.1.5.5.7.3.33") == 0;
+	}
+	EXTENDED_KEY_USAGE_free(uses);
+	return found;
+}
+
+/* OpenSSL wants a certificate to be for HTTP's clients if it says what it is
+ * for.  It has checked that CAs are CAs before. */
+static int pass_rpc(int ok, X509_STORE_CTX *ctx)
+{
+	X509 *cert = X509_STORE_CTX_get_current_cert(ctx);
+	uint32_t signs = X509v3_KU_DIGITAL_SIGNATURE;
+
+	if (ok || X509_STORE_CTX_get_error(ctx) != X509_V_ERR_INVALID_PURPOSE ||
+	    !is_for_rpc(cert))
+		return ok;
+	if (X509_STORE_CTX_get_error_depth(ctx) == 0 &&
+	    !(X509_get_key_usage(cert) & signs))
+		return 0;
+	X509_STORE_CTX_set_error(ctx, X509_V_OK);
 	return 1;
 }
 
@@ -142,7 +179,7 @@ static bool set_rules(SSL_CTX *ctx)
 	tls_set_modes(ctx);
 	SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_OFF);
 	SSL_CTX_set_alpn_select_cb(ctx, select_alpn, NULL);
-	SSL_CTX_set_verify(ctx, SSL_VERIFY_PEER, NULL);
+	SSL_CTX_set_verify(ctx, SSL_VERIFY_PEER, pass_rpc);
 	return set_groups(ctx) &&
 	       SSL_CTX_set_min_proto_version(ctx, TLS1_3_VERSION) == 1 &&
 	       SSL_CTX_set_num_tickets(ctx, 0) == 1 &&
@@ -188,7 +225,26 @@ struct tls_server *tls_server_create(void)
 	if (!s)
 		return NULL;
 	pthread_mutex_init(&s->lock, NULL);
+	xprt_gate_init(&s->conns, UINT_MAX, 0);
+	s->conns.spares = true;
 	return s;
+}
+
+void tls_server_limit(struct tls_server *s, size_t bytes)
+{
+	unsigned max = (unsigned)MIN(bytes / TLS_CONN_BYTES, (size_t)UINT_MAX);
+
+	xprt_gate_limit(&s->conns, MAX(max, 1u), MAX(max / 2, 1u));
+}
+
+int tls_server_enter(struct tls_server *s, const struct sockaddr *peer)
+{
+	return xprt_gate_enter(&s->conns, peer);
+}
+
+void tls_server_leave(struct tls_server *s, const struct sockaddr *peer)
+{
+	xprt_gate_leave(&s->conns, peer);
 }
 
 void tls_server_use(struct tls_server *s, struct tls_config *config)
@@ -218,6 +274,7 @@ void tls_server_destroy(struct tls_server *s)
 	if (!s)
 		return;
 	SSL_CTX_free(s->ctx);
+	xprt_gate_fini(&s->conns);
 	pthread_mutex_destroy(&s->lock);
 	free(s);
 }

@@ -15,7 +15,7 @@
 
 /* Records that one call receives: they can have a byte each. */
 #define RECORDS		16
-#define RECORD_MAX	SSL3_RT_MAX_PLAIN_LENGTH
+static_assert(TLS_RECORD_MAX == SSL3_RT_MAX_PLAIN_LENGTH, "RFC 8446 5.1");
 
 struct tls_conn {
 	int		 fd;		/* borrowed */
@@ -35,6 +35,7 @@ struct tls_conn {
 	uint64_t	 clear;		/* bytes sent in clear, */
 	uint64_t	 plain;		/* by tls_send(), */
 	uint64_t	 wire;		/* and by the socket since then */
+	uint64_t	 records;	/* sent, of data */
 };
 
 /* ---- the socket, as OpenSSL calls it: with the lock, or in the handshake */
@@ -327,8 +328,8 @@ static const uint8_t *in_one_place(const struct cursor *p, size_t len,
 /* With the lock.  The bytes, all of a record; or -errno. */
 static ssize_t write_one(struct tls_conn *c, const struct cursor *p, bool more)
 {
-	uint8_t record[RECORD_MAX];
-	size_t len = MIN(p->left, (size_t)RECORD_MAX), n;
+	uint8_t record[TLS_RECORD_MAX];
+	size_t len = MIN(p->left, TLS_RECORD_MAX), n;
 	int ret, err;
 
 	/* Begun with so many bytes, a record is ended with no fewer. */
@@ -355,17 +356,22 @@ static ssize_t write_one(struct tls_conn *c, const struct cursor *p, bool more)
 		return err ? err : -EPIPE;
 	}
 	c->plain += n;
+	c->records++;
 	return (ssize_t)n;
 }
 
 ssize_t tls_send(struct tls_conn *c, const struct iovec *iov, unsigned niov,
-		 bool more)
+		 size_t most, bool more)
 {
 	struct cursor p = { .iov = iov, .niov = niov };
 	ssize_t n = 0, total = 0;
 
 	for (unsigned i = 0; i < niov; i++)
 		p.left += iov[i].iov_len;
+	if (p.left > most) {
+		p.left = most;
+		more = true;
+	}
 	advance(&p, 0);
 	while (p.left > 0) {
 		mutex_lock(&c->lock);
@@ -380,15 +386,30 @@ ssize_t tls_send(struct tls_conn *c, const struct iovec *iov, unsigned niov,
 	return total ? total : n;
 }
 
-void tls_close(struct tls_conn *c)
+uint64_t tls_records(struct tls_conn *c)
 {
+	uint64_t n;
+
+	mutex_lock(&c->lock);
+	n = c->records;
+	mutex_unlock(&c->lock);
+	return n;
+}
+
+int tls_close(struct tls_conn *c)
+{
+	int err = 0;
+
 	mutex_lock(&c->lock);
 	ERR_clear_error();
 	c->more = false;
-	if (!c->end && c->pending == 0 && SSL_is_init_finished(c->ssl))
-		SSL_shutdown(c->ssl);
+	/* After the first call it sends the alert's rest. */
+	if (!c->end && c->pending == 0 && SSL_is_init_finished(c->ssl) &&
+	    SSL_shutdown(c->ssl) < 0 && SSL_want_write(c->ssl))
+		err = -EAGAIN;
 	ERR_clear_error();
 	mutex_unlock(&c->lock);
+	return err;
 }
 
 uint64_t tls_acked(struct tls_conn *c, uint64_t acked)

@@ -16,9 +16,16 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/socket.h>
 #include <sys/types.h>
 #include <sys/uio.h>
 #include <time.h>
+
+/* OpenSSL's memory for a connection that receives and sends: 18 KiB, and a
+ * record each way.  A handshake has a little more than that. */
+#define TLS_CONN_BYTES	((size_t)64 << 10)
+/* Bytes of a record. */
+#define TLS_RECORD_MAX	((size_t)16 << 10)
 
 struct tls_server;
 struct tls_config;
@@ -49,6 +56,15 @@ struct tls_server *tls_server_create(void);
 void tls_server_use(struct tls_server *s, struct tls_config *config);
 /* Any thread. */
 bool tls_server_has_config(struct tls_server *s);
+/* The connections can have @bytes together, half of that those of an address;
+ * the last quarter is for addresses that have none.  From now on; without a
+ * call there is no bound.  Any thread. */
+void tls_server_limit(struct tls_server *s, size_t bytes);
+/* Counts a connection of @peer there.  0, or as xprt_gate_enter().  Any
+ * thread. */
+int tls_server_enter(struct tls_server *s, const struct sockaddr *peer);
+/* Uncounts it. */
+void tls_server_leave(struct tls_server *s, const struct sockaddr *peer);
 /* No connection is left.  NULL is ignored. */
 void tls_server_destroy(struct tls_server *s);
 
@@ -113,14 +129,17 @@ void tls_conn_peer(const struct tls_conn *c, struct tls_peer *out);
 ssize_t tls_recv(struct tls_conn *c, const struct iovec *iov, int niov);
 /* True if tls_recv() has something to tell although the socket has no bytes. */
 bool tls_pending(struct tls_conn *c);
-/* Sends from @iov; @more: other bytes follow at once.  The bytes, fewer if the
- * socket is full; -EAGAIN: it took none; or -errno.  After a short send the
- * next one begins with the bytes that were not sent. */
+/* Sends from @iov, @most bytes of it (no fewer than TLS_RECORD_MAX); @more:
+ * other bytes follow at once.  The bytes, fewer if the socket is full; -EAGAIN:
+ * it took none; or -errno.  After a short send the next one begins with the
+ * bytes that were not sent. */
 ssize_t tls_send(struct tls_conn *c, const struct iovec *iov, unsigned niov,
-		 bool more);
+		 size_t most, bool more);
+/* Records that the present key has sent (RFC 8446 section 5.5).  Any thread. */
+uint64_t tls_records(struct tls_conn *c);
 /* Tells the client that the data end here (RFC 8446 section 6.1), unless the
- * connection is broken or the socket full. */
-void tls_close(struct tls_conn *c);
+ * connection is broken.  0; -EAGAIN: the socket is full, so try again. */
+int tls_close(struct tls_conn *c);
 /*
  * The peer's system has acknowledged @acked bytes of the socket.  Returns how
  * many of the bytes sent in clear or by tls_send() it surely has: all, where it

@@ -247,7 +247,7 @@ int exports_check(const struct options *o, const struct backends *backends,
 	bool mounted = true;
 	struct tls_config *tls;
 	char *why;
-	int err = options_tls(o, &tls, &why);
+	int err = options_tls(o, UINT64_MAX, &tls, &why);
 
 	if (err) {
 		log_err("%s", why ? why : strerror(-err));

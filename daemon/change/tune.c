@@ -7,7 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/serve/tls.h"
 #include "daemon/watch/audit_sink.h"
+#include "lib/errand.h"
 #include "lib/fds.h"
 #include "lib/log.h"
 #include "lib/util.h"
@@ -94,6 +96,22 @@ static int try_audit(const struct options *old, const struct options *o,
 	return err;
 }
 
+/* Reads the files of TLS.  Sets *@keeps, without an error, if their disk does
+ * not answer, and those of @old were the same: they go on. */
+static int read_tls(const struct options *old, const struct options *o,
+		    struct tls_config **config, bool *keeps, char **why)
+{
+	int err = options_tls(o, errand_deadline(), config, why);
+
+	*keeps = err == -ETIMEDOUT && options_tls_same(old, o);
+	if (!*keeps)
+		return err;
+	log_warn("%s: TLS goes on with what was read before", *why ? : "TLS");
+	free(*why);
+	*why = NULL;
+	return 0;
+}
+
 int tune_reload(const struct options *start, struct options **now,
 		struct export_table *exports, struct tls_server *tls,
 		struct outcome *out)
@@ -103,13 +121,14 @@ int tune_reload(const struct options *start, struct options **now,
 	struct options *o = calloc(1, sizeof(*o));
 	struct rules before = rules_of(exports);
 	struct options by;
+	bool keeps = false;
 	char *why = NULL;
 	int err = o ? options_again(start, o, &why) : -ENOMEM;
 
 	if (!err)
 		err = try_audit(old, o, &why);
 	if (!err)
-		err = options_tls(o, &config, &why);
+		err = read_tls(old, o, &config, &keeps, &why);
 	if (err) {
 		outcome_error(out, why ? why : strerror(-err));
 	} else {
@@ -137,7 +156,9 @@ int tune_reload(const struct options *start, struct options **now,
 		return err;
 	}
 	own_files_keep(&by);
-	tls_server_use(tls, config);
+	if (!keeps)
+		tls_server_use(tls, config);
+	tls_server_limit(tls, tls_part_memory(o));
 	/* A lower level must not hide the lines about it, nor one that
 	 * gannetctl set. */
 	if (log_threshold < old->log_level)

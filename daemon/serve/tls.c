@@ -20,7 +20,7 @@ int tls_part_start(struct tls_part *t, const struct options *o,
 	t->server = tls_server_create();
 	t->handshakes = rpc_handshakes_create(rpc, MAX(1u, o->threads / 4));
 	if (t->server && t->handshakes)
-		err = options_tls(o, &config, &why);
+		err = options_tls(o, UINT64_MAX, &config, &why);
 	if (err)
 		log_err("%s", why ? why : strerror(-err));
 	else if (config)

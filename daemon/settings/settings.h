@@ -210,8 +210,12 @@ bool options_has_krb5(const struct options *o);
 /* tls_files - the files of TLS. */
 
 /* Reads the files of TLS; *@out is NULL if @o names none.  0, or -errno with
- * the reason in *@why (malloced; NULL: no memory for it). */
-int options_tls(const struct options *o, struct tls_config **out, char **why);
+ * the reason in *@why (malloced; NULL: no memory for it).  -ETIMEDOUT: their
+ * file system had not answered at @until (clock_ns(); UINT64_MAX: it waits). */
+int options_tls(const struct options *o, uint64_t until,
+		struct tls_config **out, char **why);
+/* Both name the same files. */
+bool options_tls_same(const struct options *a, const struct options *b);
 /* The most that connections can have with @o. */
 enum rpc_protection options_protection(const struct options *o);
 

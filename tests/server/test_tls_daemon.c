@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* TLS of gannetd, confined: its settings, and files that change. */
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 #include "lib/util.h"
@@ -95,6 +97,32 @@ TEST(a_mistake_in_a_file_changes_nothing)
 	ck_assert(daemon_has_logged(&d, pki.cert));
 	ck_assert(serves("server"));
 	daemon_end(&d, SIGTERM);
+}
+
+/* A pipe without a writer hangs whoever opens it, as a disk can. */
+TEST(a_reload_does_not_wait_for_a_hung_file)
+{
+	char kept[80];
+	int fd;
+
+	ck_assert(daemon_start(&d, ARGS(MEM, TLS)));
+	snprintf(kept, sizeof(kept), "%s.kept", pki.cert);
+	ck_assert_int_eq(rename(pki.cert, kept), 0);
+	ck_assert_int_eq(mkfifo(pki.cert, 0600), 0);
+	kill(d.pid, SIGHUP);
+	ck_assert(daemon_logged(&d, "TLS goes on with what was read before"));
+	ck_assert(daemon_logged(&d, "configuration and exports read again"));
+	ck_assert(serves("server"));
+	/* It answers, but not with a certificate. */
+	fd = open(pki.cert, O_WRONLY);
+	ck_assert_int_ge(fd, 0);
+	close(fd);
+	ck_assert_int_eq(rename(kept, pki.cert), 0);
+	tls_pki_renew(&pki, "renewed");
+	kill(d.pid, SIGHUP);
+	EVENTUALLY(serves("renewed"));
+	daemon_end(&d, SIGTERM);
+	ck_assert_int_eq(d.status, 0);
 }
 
 TEST(a_reload_begins_and_ends_tls)

@@ -85,6 +85,8 @@ static uint8_t pattern(uint32_t xid, size_t i)
 
 static void send_reply(struct msg *m)
 {
+	if (atomic_load(&fx.notes))
+		m->sent = &fx.sent[word(m, 0) % FX_NOTED];
 	if (xprt_reply(m) < 0)
 		atomic_fetch_add(&fx.lost, 1);
 }

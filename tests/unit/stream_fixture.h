@@ -38,6 +38,7 @@ enum fx_op {
 
 #define FX_CALL_MIN	12
 #define FX_LOOPS	2
+#define FX_NOTED	256
 
 /* Holds for the whole process; CK_FORK makes it one test's. */
 struct fx {
@@ -52,6 +53,8 @@ struct fx {
 	atomic_uint	 lost;		/* replies that failed */
 	atomic_uint	 loops_used;	/* bit mask */
 	atomic_uint	 uses;		/* of the last call's upper memory */
+	atomic_bool	 notes;		/* positions of replies' ends: */
+	_Atomic uint64_t sent[FX_NOTED];	/* by xid */
 	struct xprt	*kept;		/* counted */
 	sem_t		 go;
 	struct sockaddr_storage peer;	/* of the last call, once it is */

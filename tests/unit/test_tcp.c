@@ -7,6 +7,7 @@
 
 #include "lib/stats.h"
 #include "lib/util.h"
+#include "lib/xdr.h"
 #include "tests/unit/runner.h"
 #include "tests/unit/stream_fixture.h"
 #include "wire/record.h"
@@ -201,6 +202,34 @@ TEST(replies_may_come_from_any_thread)
 
 	for (int i = 0; i < 20; i++)
 		pipeline(fd, 200, FX_WORK, FX_ECHO);
+	close(fd);
+}
+
+/* The cache of replies believes it: too low, and a reply on its way counts as
+ * one that the client has. */
+TEST(a_reply_is_noted_at_the_position_of_its_end)
+{
+	uint8_t calls[200 * 16], reply[64];
+	int fd = fx_connect();
+	uint64_t end = 0;
+
+	atomic_store(&fx.notes, true);
+	for (int round = 0; round < 50; round++) {
+		size_t len = 0;
+
+		for (uint32_t i = 0; i < 200; i++)
+			len += fx_call(calls + len, i, i % 3 ? FX_WORK :
+				       FX_ECHO, 0, FX_CALL_MIN);
+		fx_send(fd, calls, len);
+		for (uint32_t i = 0; i < 200; i++) {
+			long n = fx_recv_record(fd, reply, sizeof(reply));
+
+			ck_assert_int_eq(n, FX_CALL_MIN);
+			end += RECORD_MARK_SIZE + FX_CALL_MIN;
+			ck_assert_uint_eq(atomic_load(
+				&fx.sent[xdr_word(reply) % FX_NOTED]), end);
+		}
+	}
 	close(fd);
 }
 

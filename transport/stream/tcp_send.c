@@ -259,12 +259,13 @@ void tcp_drop(struct msg *msg)
 
 void tcp_send_flush(struct tcp_conn *conn)
 {
-	uint64_t position = conn->out.position;
 	struct tcp_msg *m;
+	uint64_t position;
 
 	conn->out.box.gathering = false;
 	mutex_lock(&conn->out.box.lock);
 	if (conn->batch.calls > 0) {
+		position = conn->out.position;
 		conn->out.finished += conn->batch.calls;
 		conn->out.queued += conn->batch.bytes;
 		conn->out.position += conn->batch.bytes;

@@ -56,7 +56,6 @@ static void iwarp_device_init(struct iwarp_device *d,
 	strcpy(d->dev.name, "iwarp");
 	d->dev.limits = (struct fabric_limits){
 		.max_sge = IWARP_MAX_SGE,
-		/* RFC 5040 section 4.4: a Read Request names one sink. */
 		.max_wr = MAX_WR,
 		.max_recv = MAX_WR,
 		.max_read_depth = o->read_depth,

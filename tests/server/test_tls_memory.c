@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The memory of connections under TLS: what each takes, and its bound. */
 #include <openssl/crypto.h>
+#include <openssl/pem.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -101,6 +103,47 @@ TEST(a_connection_takes_no_more_than_it_is_counted_for)
 	ck_assert_uint_le(peak, TLS_CONN_BYTES * 3 / 2);
 	for (int i = 0; i < CONNS; i++)
 		tls_client_close(&c[i]);
+}
+
+/* Puts @bytes of certificates behind the host's. */
+static void add_certificates(size_t bytes)
+{
+	FILE *ca = fopen(rig.pki.ca, "r"), *host = fopen(rig.pki.host, "a");
+	X509 *cert;
+
+	ck_assert(ca && host);
+	cert = PEM_read_X509(ca, NULL, NULL, NULL);
+	ck_assert_ptr_nonnull(cert);
+	for (size_t n = 0; n < bytes; n += (size_t)i2d_X509(cert, NULL))
+		PEM_write_X509(host, cert);
+	X509_free(cert);
+	fclose(ca);
+	fclose(host);
+}
+
+TEST(a_client_shows_no_more_than_fits_its_handshake)
+{
+	const struct tls_client_config config = { .cert = rig.pki.host };
+	struct tls_client usual, c;
+	size_t before;
+
+	tls_rig_start(NULL, true);
+	/* It pays for what all share. */
+	ck_assert(tls_client_start(&usual, rig.srv.port, &config));
+	ck_assert_int_eq(tls_rig_ask(&usual), NFS3_OK);
+	before = atomic_load(&used);
+	add_certificates(TLS_SHAKE_MAX - 4096);
+	ck_assert(tls_client_start(&c, rig.srv.port, &config));
+	ck_assert_int_eq(tls_rig_ask(&c), NFS3_OK);
+	ck_assert_uint_le(atomic_load(&used) - before, 5 * TLS_CONN_BYTES);
+	tls_client_close(&c);
+	add_certificates(8192);
+	/* The client's part is complete before the server has its bytes. */
+	tls_client_start(&c, rig.srv.port, &config);
+	EVENTUALLY(stats_sum_by_name("tls_failed") == 1);
+	tls_client_close(&c);
+	ck_assert_int_eq(tls_rig_ask(&usual), NFS3_OK);
+	tls_client_close(&usual);
 }
 
 TEST(connections_beyond_their_memory_are_refused)

@@ -24,6 +24,8 @@ struct tls_conn {
 	pthread_mutex_t	 lock;
 	SSL		*ssl;
 	int		 err;		/* of the last socket call */
+	uint64_t	 room;		/* bytes that the handshake can receive
+					 * yet */
 	bool		 fin;		/* the socket has ended */
 	bool		 closed;	/* close_notify came */
 	int		 end;		/* -errno: OpenSSL must not be called
@@ -68,12 +70,18 @@ static int bio_read(BIO *b, char *data, int len)
 	do
 		n = recv(c->fd, data, (size_t)len, MSG_DONTWAIT);
 	while (n < 0 && errno == EINTR);
-	if (n == 0)
+	if (n == 0) {
 		c->fin = true;
-	else if (n < 0 && errno == EAGAIN)
+	} else if (n < 0 && errno == EAGAIN) {
 		BIO_set_retry_read(b);
-	else if (n < 0)
+	} else if (n < 0) {
 		c->err = -errno;
+	} else if ((uint64_t)n > c->room) {
+		c->err = -EMSGSIZE;
+		return -1;
+	} else {
+		c->room -= (uint64_t)n;
+	}
 	return (int)n;
 }
 
@@ -124,6 +132,7 @@ static int make_conn(SSL *ssl, int fd, struct tls_conn **out)
 	}
 	c->fd = fd;
 	c->ssl = ssl;
+	c->room = UINT64_MAX;
 	BIO_set_data(b, c);
 	BIO_set_init(b, 1);
 	SSL_set_bio(c->ssl, b, b);
@@ -142,9 +151,11 @@ int tls_conn_create(struct tls_server *s, int fd, uint64_t clear,
 		return err;
 	SSL_set_accept_state(ssl);
 	err = make_conn(ssl, fd, out);
-	if (!err)
-		(*out)->clear = clear;
-	return err;
+	if (err)
+		return err;
+	(*out)->clear = clear;
+	(*out)->room = TLS_SHAKE_MAX;
+	return 0;
 }
 
 int tls_conn_dial(struct tls_client *client, int fd, const char *host,
@@ -199,6 +210,7 @@ int tls_handshake(struct tls_conn *c, uint32_t *events, const char **why)
 	ret = SSL_do_handshake(c->ssl);
 	if (ret == 1) {
 		err = 0;
+		c->room = UINT64_MAX;
 		c->mutual = tls_is_mutual(c->ssl);
 	} else {
 		err = why_not(c, ret);

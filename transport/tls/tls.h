@@ -24,6 +24,10 @@
 /* OpenSSL's memory for a connection that receives and sends: 18 KiB, and a
  * record each way.  A handshake has a little more than that. */
 #define TLS_CONN_BYTES	((size_t)64 << 10)
+/* Bytes that a client can send for its handshake.  OpenSSL keeps the
+ * certificates in them as long as the connection; made for that, these take
+ * TLS_CONN_BYTES four times. */
+#define TLS_SHAKE_MAX	((size_t)24 << 10)
 /* Bytes of a record. */
 #define TLS_RECORD_MAX	((size_t)16 << 10)
 

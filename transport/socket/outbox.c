@@ -9,7 +9,8 @@
 #include "lib/stats.h"
 #include "lib/util.h"
 
-STAT(stream_blocked, "times the socket of a TCP or iWARP connection was full");
+STAT(stream_blocked, "times the socket of a TCP or iWARP connection was full, "
+     "or taken to be full (tls_turns)");
 
 void outbox_init(struct outbox *o, const struct outbox_ops *ops,
 		 void (*update)(struct outbox *o), int fd, struct loop *loop)

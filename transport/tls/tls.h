@@ -139,7 +139,8 @@ bool tls_pending(struct tls_conn *c);
  * bytes that were not sent. */
 ssize_t tls_send(struct tls_conn *c, const struct iovec *iov, unsigned niov,
 		 size_t most, bool more);
-/* Records that the present key has sent (RFC 8446 section 5.5).  Any thread. */
+/* Records of data sent by all keys, so no fewer than by the present one (RFC
+ * 8446 section 5.5): a client can ask for another.  Any thread. */
 uint64_t tls_records(struct tls_conn *c);
 /* Tells the client that the data end here (RFC 8446 section 6.1), unless the
  * connection is broken.  0; -EAGAIN: the socket is full, so try again. */

@@ -225,6 +225,40 @@ TEST(answers_that_are_not_taken_hold_the_receiver)
 	close(fd);
 }
 
+/* OpenSSL answers a KeyUpdate by the time of the next one. */
+TEST(a_record_that_was_begun_is_sent_before_keys_change)
+{
+	static uint8_t record[TLS_RECORD_MAX];
+	const struct iovec from = { record, sizeof(record) };
+	char got[8];
+	const struct iovec iov = { got, sizeof(got) };
+	struct tls_client c;
+	struct tls_conn *conn;
+	ssize_t n = -EBUSY;
+	int fd;
+
+	tls_rig_start(NULL, true);
+	conn = pair_start(&c, &fd);
+	while (tls_send(conn, &from, 1, SIZE_MAX, false) > 0)
+		;
+	for (int i = 0; i < 3; i++) {
+		ck_assert(SSL_key_update(c.ssl, SSL_KEY_UPDATE_REQUESTED));
+		ck_assert_int_eq(SSL_do_handshake(c.ssl), 1);
+	}
+	ck_assert_int_eq(SSL_write(c.ssl, "hello", 6), 6);
+	ck_assert_int_eq(tls_recv(conn, &iov, 1), -EAGAIN);
+	ck_assert_int_eq(tls_recv(conn, &iov, 1), n);
+	for (int i = 0; i < 100000 && n < 0; i++) {
+		SSL_read(c.ssl, record, sizeof(record));
+		tls_send(conn, &from, 1, SIZE_MAX, false);
+		n = tls_recv(conn, &iov, 1);
+	}
+	ck_assert_int_eq(n, 6);
+	tls_conn_destroy(conn);
+	tls_client_close(&c);
+	close(fd);
+}
+
 TEST(a_record_that_was_begun_is_received_to_its_end)
 {
 	static const size_t want[] = { 4, 100, 100 }, lens[] = { 4, 6, 10 };

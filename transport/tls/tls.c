@@ -239,6 +239,11 @@ static ssize_t read_one(struct tls_conn *c, void *to, size_t len)
 
 	if (c->end || c->closed)
 		return c->end;
+	/* With the next KeyUpdate OpenSSL would answer the last one, and fails
+	 * within a record. */
+	if (c->pending && !c->unsent &&
+	    SSL_get_key_update_type(c->ssl) != SSL_KEY_UPDATE_NONE)
+		return -EBUSY;
 	ERR_clear_error();
 	ret = SSL_read_ex(c->ssl, to, len, &n);
 	if (ret == 1)

@@ -151,6 +151,8 @@ TEST(doctor_names_the_fault)
 	/* Without --tls, by the CAs of this system. */
 	ck_assert_int_eq(TOOL("doctor", url("")), 1);
 	reports("      tls          not proven: TLS: the certificate of ");
+	reports("To mend: try --tls: 127.0.0.1 has TLS, and can demand it "
+		"(xprtsec=tls) for ");
 	ck_assert_int_eq(TOOL("doctor", "--tls", url("")), 1);
 	reports("To mend: mend the TLS of 127.0.0.1, or what this machine "
 		"knows about it: TLS: the certificate of 127.0.0.1 is of the "
@@ -179,6 +181,9 @@ TEST(a_certificate_proves_the_client)
 			      "--tls-key", pki.revoked, url("")), 1);
 	says("alert: certificate revoked");
 	ck_assert_int_eq(TOOL("ls", CA, "--tls-cert", pki.host, url("")), 2);
+	ck_assert_int_eq(TOOL("doctor", CA, url("")), 1);
+	reports("To mend: try --tls-cert and --tls-key: 127.0.0.1 has TLS, "
+		"and can demand a certificate of this client ");
 	stop();
 }
 

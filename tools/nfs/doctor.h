@@ -30,7 +30,8 @@ struct doctor {
 	bool	     alone;		/* a host was named, without a path */
 	/* A path to examine then, or a command with it. */
 	char	     next[NFS_PATH_MAX + 400];
-	uint16_t     nfs_port;		/* of TCP */
+	uint16_t     nfs_port;		/* of TCP, */
+	bool	     has_tls;		/* which has TLS */
 	/* Of TCP, as rpcbind says; 0: it does not. */
 	uint16_t     told_nfs, told_mount, lock_port;
 	int	     bind_err;		/* 0, or why rpcbind does not say */

@@ -82,7 +82,7 @@ const char *doctor_reason(int err)
 		return "the service there is another one";
 	case -EACCES: case -EPERM:
 		return "the call was denied: it may ask for another flavor "
-		       "than AUTH_SYS";
+		       "than this one, or for TLS";
 	case -ENOKEY:
 		return nfsc_why();
 	default:

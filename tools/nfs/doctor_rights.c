@@ -73,6 +73,25 @@ static bool is_bad_root(struct doctor *d, int status)
 	return true;
 }
 
+/* The server has denied a call, of any port. */
+static void mend_denied_call(struct doctor *d)
+{
+	const struct nfsc_tls *tls = d->t.o->config.tls;
+	const struct nfsc_sec *sec = d->t.o->config.sec;
+	const char *flavor = sec ? nfsc_flavor_name(sec->flavor) : "sys";
+	const char *host = d->t.url.host, *dir = d->t.mount.dir;
+
+	if (d->has_tls && (!tls || !tls->mutual))
+		doctor_mend(d, TOOL_FAILED, "try %s: %s has TLS, and can "
+			    "demand %s for %s; or let it take sec=%s there",
+			    tls ? "--tls-cert and --tls-key" : "--tls", host,
+			    tls ? "a certificate of this client "
+			    "(xprtsec=mtls)" : "it (xprtsec=tls)", dir, flavor);
+	else
+		doctor_mend(d, TOOL_FAILED, "let %s take %s for %s (sec=%s)",
+			    host, sec ? "Kerberos" : "AUTH_SYS", dir, flavor);
+}
+
 bool doctor_secure(struct doctor *d)
 {
 	int high, low;
@@ -108,8 +127,7 @@ bool doctor_secure(struct doctor *d)
 		    low > 0 ? nfsc_status_name((uint32_t)low) :
 		    doctor_reason(low));
 	if (low == -EACCES || low == -EPERM)
-		doctor_mend(d, TOOL_FAILED, "let %s take AUTH_SYS for %s "
-			    "(sec=sys)", d->t.url.host, d->t.mount.dir);
+		mend_denied_call(d);
 	else
 		doctor_mend(d, TOOL_FAILED, "find out in the log of %s why it "
 			    "mounts %s and then refuses it", d->t.url.host,
@@ -297,6 +315,8 @@ bool doctor_path(struct doctor *d)
 	} else if (status < 0) {
 		doctor_note(d, BAD, "path", "%s: %s", t.url.path,
 			    doctor_reason(status));
+		if (status == -EACCES)
+			mend_denied_call(d);
 		doctor_mend(d, TOOL_UNREACHABLE, "wait, and try again; if it "
 			    "goes on, find out in the log of %s why %s does "
 			    "not answer", t.url.host, t.url.path);

@@ -64,7 +64,8 @@ void doctor_tls(struct doctor *d)
 		return;
 	}
 	err = look_at_tls(d, tls ? tls : own, &peer);
-	if (peer.verdict != TLS_UNSEEN)
+	d->has_tls = peer.verdict != TLS_UNSEEN;
+	if (d->has_tls)
 		note_certificate(d, &peer, err);
 	else if (!tls)
 		doctor_note(d, FACT, "tls", "NFS at TCP port %u has none",

@@ -166,6 +166,24 @@ TEST(doctor_names_the_fault)
 	stop();
 }
 
+/* MOUNT can be a program of its own, as Linux's mountd is. */
+TEST(doctor_finds_a_mount_service_without_tls)
+{
+	struct tls_liar l = { .lie = LIE_NO_VERIFIER, .pki = &pki };
+	char where[400];
+
+	start_tls("tls");
+	tls_liar_start(&l);
+	snprintf(where, sizeof(where), "%s?mountport=%u", base, l.port);
+	ck_assert_int_eq(TOOL("doctor", CA, where), 1);
+	reports("ok    tls          the server is proven\n");
+	reports("To mend: let the MOUNT service (mountd) of 127.0.0.1 have "
+		"TLS");
+	ck_assert_uint_eq(atomic_load(&l.clear), 0);
+	tls_liar_stop(&l);
+	stop();
+}
+
 TEST(a_certificate_proves_the_client)
 {
 	start_tls("mtls");

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "tools/nfs/doctor.h"
+#include "tools/nfs/why.h"
 
 enum { NFS_PORT = 2049, NFS_PERM = 1 };
 
@@ -43,7 +44,11 @@ static void mend_named(struct doctor *d, uint16_t port, const struct probe *p)
 {
 	const char *host = d->t.url.host;
 
-	if (p->err == -ETIMEDOUT)
+	if (p->err == -ENOKEY)
+		doctor_mend(d, TOOL_FAILED, "let the MOUNT service (mountd) of "
+			    "%s have TLS, which --tls demands of it at TCP "
+			    "port %u: %s", host, port, nfsc_why());
+	else if (p->err == -ETIMEDOUT)
 		doctor_mend(d, TOOL_UNREACHABLE, "let TCP port %u of %s, that "
 			    "of MOUNT, through the firewall", port, host);
 	else if (p->err == -ETIME && !doctor_is_web(d, port))

@@ -166,6 +166,22 @@ TEST(doctor_names_the_fault)
 	stop();
 }
 
+TEST(doctor_tells_a_failed_handshake_from_no_tls)
+{
+	struct tls_liar l = { .lie = LIE_OTHER_ALPN, .pki = &pki };
+	char where[80];
+
+	start(WAY_TCP);
+	tls_liar_start(&l);
+	snprintf(where, sizeof(where), "tcp://127.0.0.1:%u/e?mountport=%u",
+		 l.port, l.port);
+	ck_assert_int_ne(TOOL("doctor", where), 0);
+	reports("      tls          no certificate came: TLS: 127.0.0.1 has "
+		"none for NFS (it refuses ALPN");
+	tls_liar_stop(&l);
+	stop();
+}
+
 /* MOUNT can be a program of its own, as Linux's mountd is. */
 TEST(doctor_finds_a_mount_service_without_tls)
 {

@@ -67,8 +67,11 @@ void doctor_tls(struct doctor *d)
 	d->has_tls = peer.verdict != TLS_UNSEEN;
 	if (d->has_tls)
 		note_certificate(d, &peer, err);
-	else if (!tls)
+	else if (err == -EOPNOTSUPP && !tls)
 		doctor_note(d, FACT, "tls", "NFS at TCP port %u has none",
 			    d->nfs_port);
+	else if (err < 0 && !tls)
+		doctor_note(d, FACT, "tls", "no certificate came: %s",
+			    doctor_reason(err));
 	nfsc_tls_destroy(own);
 }

@@ -169,9 +169,9 @@ static struct guard *new_guard(const struct tls *t, int fd, const char *host)
 
 /* ---- STARTTLS and the handshake */
 
-/* RFC 9289 section 4.1.  0, -ENOKEY or another -errno. */
+/* RFC 9289 section 4.1.  0; -EOPNOTSUPP, there is none; or another -errno. */
 static int ask_for_tls(struct nfsc_wire *w, const struct rpc_procedure *null,
-		       const char *host, int ms)
+		       int ms)
 {
 	const struct rpc_header h = { .xid = 1, .prog = null->program,
 				      .vers = null->version,
@@ -201,8 +201,7 @@ static int ask_for_tls(struct nfsc_wire *w, const struct rpc_procedure *null,
 	if (err != -EACCES && verf.flavor == RPC_AUTH_NONE &&
 	    verf.body.len == 8 && memcmp(verf.body.data, "STARTTLS", 8) == 0)
 		return 0;
-	return nfsc_why_set("TLS: %s offers none, and nothing is sent to it in "
-			    "clear", host);
+	return -EOPNOTSUPP;
 }
 
 static int shake_hands(struct guard *g, struct pollfd *p, int ms,
@@ -258,8 +257,11 @@ static int secure(const struct nfsc_tls *base, struct nfsc_wire *w,
 {
 	const struct tls *t = container_of(base, struct tls, base);
 	struct tls_peer peer;
-	int err = ask_for_tls(w, null, host, ms);
+	int err = ask_for_tls(w, null, ms);
 
+	if (err == -EOPNOTSUPP)
+		return nfsc_why_set("TLS: %s offers none, and nothing is sent "
+				    "to it in clear", host);
 	return err < 0 ? err : begin_handshake(t, w, host, ms, &peer);
 }
 
@@ -268,7 +270,7 @@ int nfsc_tls_look(const struct nfsc_tls *base, struct nfsc_wire *w,
 		  struct tls_peer *peer)
 {
 	const struct tls *t = container_of(base, struct tls, base);
-	int err = ask_for_tls(w, null, host, LOOK_MS);
+	int err = ask_for_tls(w, null, LOOK_MS);
 
 	memset(peer, 0, sizeof(*peer));
 	return err < 0 ? err : begin_handshake(t, w, host, LOOK_MS, peer);

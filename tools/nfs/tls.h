@@ -15,8 +15,8 @@ int nfsc_tls_create(const struct tls_files *files, struct nfsc_tls **out,
 		    char **why);
 /* No connection is left.  NULL is ignored. */
 void nfsc_tls_destroy(struct nfsc_tls *t);
-/* As config.tls->secure(), and sets *@peer to what the server showed, also if
- * that is not enough. */
+/* As config.tls->secure(), but -EOPNOTSUPP if the server offers no TLS; sets
+ * *@peer to what it showed, also if that is not enough. */
 int nfsc_tls_look(const struct nfsc_tls *t, struct nfsc_wire *w,
 		  const struct rpc_procedure *null, const char *host,
 		  struct tls_peer *peer);

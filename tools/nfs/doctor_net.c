@@ -79,25 +79,26 @@ void doctor_probe(struct doctor *d, uint16_t port, uint32_t program,
 }
 
 /* Asks NFS the same at each address of the host, and stays at the first that
- * answers. */
+ * answers.  A certificate's fault says more than an address without a
+ * server. */
 static void probe_any(struct doctor *d, uint16_t port, struct probe *p)
 {
-	const struct addrinfo *ai;
+	const struct addrinfo *ai, *best = d->addresses;
 	struct probe one;
 
 	memset(p, 0, sizeof(*p));
 	for (ai = d->addresses; ai; ai = ai->ai_next) {
 		d->at = ai->ai_addr;
 		doctor_probe(d, port, RPC_NFS, 3, &one);
-		if (ai == d->addresses || one.err == 0)
+		if (ai == d->addresses || one.err == 0 || one.err == -ENOKEY) {
 			*p = one;
+			best = ai;
+		}
 		if (one.err == 0)
 			break;
 	}
-	if (!ai)
-		d->at = d->addresses->ai_addr;
-	ai = ai ? ai : d->addresses;
-	getnameinfo(ai->ai_addr, ai->ai_addrlen, d->address,
+	d->at = best->ai_addr;
+	getnameinfo(best->ai_addr, best->ai_addrlen, d->address,
 		    sizeof(d->address), NULL, 0, NI_NUMERICHOST);
 }
 

@@ -273,6 +273,24 @@ TEST_LOOP(each_fault_of_a_certificate_is_named, 0, ARRAY_SIZE(certs))
 	stop();
 }
 
+TEST(a_certificate_has_no_zone_of_an_address)
+{
+	struct tls_pki_cert c = { "IP:::1", NULL, -9, 3600 };
+	char where[80];
+
+	/* A machine without IPv6 has no such addresses either. */
+	if (access("/proc/net/if_inet6", F_OK) < 0)
+		return;
+	tls_pki_exchange(&pki, &c);
+	start_tls("tls");
+	snprintf(where, sizeof(where), "tcp://[::1%%251]:%u/e?mountport=%u",
+		 d.tcp_port, d.tcp_port);
+	/* That is not exported: MOUNT answered. */
+	ck_assert_int_eq(TOOL("ls", CA, where), 1);
+	says("MNT3ERR_");
+	stop();
+}
+
 TEST(a_server_without_tls_gets_nothing_in_clear)
 {
 	start(WAY_TCP);

@@ -160,17 +160,23 @@ void tls_client_destroy(struct tls_client *c)
 	free(c);
 }
 
-/* RFC 9289 section 5.2.1: of the SAN alone, whole, and without wildcards. */
+/* RFC 9289 section 5.2.1: of the SAN alone, whole, and without wildcards.  The
+ * zone of an address (RFC 4007 section 11) is this machine's word for a link,
+ * and in no certificate. */
 static bool expect_name(SSL *ssl, const char *host)
 {
 	uint8_t address[sizeof(struct in6_addr)];
+	char text[INET6_ADDRSTRLEN] = "";
+	size_t len = strcspn(host, "%");
 
+	if (len < sizeof(text))
+		memcpy(text, host, len);
 	SSL_set_hostflags(ssl, X509_CHECK_FLAG_NO_WILDCARDS |
 			  X509_CHECK_FLAG_NEVER_CHECK_SUBJECT);
 	if (inet_pton(AF_INET, host, address) == 1 ||
-	    inet_pton(AF_INET6, host, address) == 1)
+	    inet_pton(AF_INET6, text, address) == 1)
 		return X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl),
-						     host) == 1;
+						     text) == 1;
 	return SSL_set1_host(ssl, host) == 1 &&
 	       SSL_set_tlsext_host_name(ssl, host) == 1;
 }

@@ -247,16 +247,21 @@ static const struct {
 	struct tls_pki_cert cert;
 	const char *says;	/* NULL: it is good */
 } certs[] = {
-	{ { "DNS:localhost,DNS:*.example", NULL, -9, 3600 },
+	{ { "DNS:localhost,DNS:*.example", NULL, -9, 3600, NULL },
 	  "is for other names: localhost, *.example" },
-	{ { "IP:127.0.0.2,IP:::1", NULL, -9, 3600 },
+	{ { "IP:127.0.0.2,IP:::1", NULL, -9, 3600, NULL },
 	  "is for other names: 127.0.0.2, ::1" },
-	{ { NULL, NULL, -9, 3600 }, "is for other names: it has none (SAN)" },
-	{ { "IP:127.0.0.1", NULL, -7200, -3600 }, "has expired at 20" },
-	{ { "IP:127.0.0.1", NULL, 3600, 7200 }, "compare the clocks" },
-	{ { "IP:127.0.0.1", "clientAuth", -9, 3600 }, "is not trusted: " },
-	{ { "IP:127.0.0.1", "1.3.6.1.5.5.7.3.34", -9, 3600 }, NULL },
-	{ { "IP:127.0.0.1", "serverAuth", -9, 3600 }, NULL },
+	{ { NULL, NULL, -9, 3600, NULL },
+	  "is for other names: it has none (SAN)" },
+	{ { "IP:127.0.0.1", NULL, -7200, -3600, NULL }, "has expired at 20" },
+	{ { "IP:127.0.0.1", NULL, 3600, 7200, NULL }, "compare the clocks" },
+	{ { "IP:127.0.0.1", "clientAuth", -9, 3600, NULL },
+	  "is not trusted: " },
+	{ { "IP:127.0.0.1", NULL, -9, 3600, "keyAgreement" },
+	  "is not trusted: " },
+	{ { "IP:127.0.0.1", NULL, -9, 3600, "digitalSignature" }, NULL },
+	{ { "IP:127.0.0.1", "1.3.6.1.5.5.7.3.34", -9, 3600, NULL }, NULL },
+	{ { "IP:127.0.0.1", "serverAuth", -9, 3600, NULL }, NULL },
 };
 
 TEST_LOOP(each_fault_of_a_certificate_is_named, 0, ARRAY_SIZE(certs))
@@ -275,7 +280,7 @@ TEST_LOOP(each_fault_of_a_certificate_is_named, 0, ARRAY_SIZE(certs))
 
 TEST(a_certificate_has_no_zone_of_an_address)
 {
-	struct tls_pki_cert c = { "IP:::1", NULL, -9, 3600 };
+	struct tls_pki_cert c = { "IP:::1", NULL, -9, 3600, NULL };
 	char where[80];
 
 	/* A machine without IPv6 has no such addresses either. */

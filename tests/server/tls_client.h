@@ -30,6 +30,7 @@ struct tls_pki_cert {
 	const char *san;	/* as in openssl.cnf, or NULL */
 	const char *use;	/* extended key usage, the same */
 	long	    from, until;	/* seconds from now */
+	const char *key_use;	/* key usage, or NULL */
 };
 
 /* Puts another certificate of the CA's in the place of the server's. */

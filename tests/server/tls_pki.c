@@ -52,6 +52,8 @@ static X509 *certify(EVP_PKEY *key, const char *cn, long serial,
 		add_ext(cert, ca->cert, NID_subject_alt_name, c->san);
 	if (ca && c->use)
 		add_ext(cert, ca->cert, NID_ext_key_usage, c->use);
+	if (ca && c->key_use)
+		add_ext(cert, ca->cert, NID_key_usage, c->key_use);
 	if (!X509_sign(cert, ca ? ca->key : key, EVP_sha256()))
 		abort();
 	return cert;

@@ -62,12 +62,20 @@ static bool serves_rpc(X509 *cert)
 	return serves;
 }
 
+/* RFC 8446 section 4.4.2.2: the server's own key has to sign. */
+static bool signs(X509 *cert)
+{
+	return X509_get_key_usage(cert) & X509v3_KU_DIGITAL_SIGNATURE;
+}
+
 /* After the chain was found good: the first certificate of it that is not for
  * this; negative: each is. */
 static int find_other_use(X509_STORE_CTX *ctx)
 {
 	STACK_OF(X509) *chain = X509_STORE_CTX_get0_chain(ctx);
 
+	if (!signs(sk_X509_value(chain, 0)))
+		return 0;
 	for (int i = 0; i < sk_X509_num(chain); i++)
 		if (!serves_rpc(sk_X509_value(chain, i)))
 			return i;

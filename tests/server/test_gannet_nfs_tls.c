@@ -278,6 +278,20 @@ TEST_LOOP(each_fault_of_a_certificate_is_named, 0, ARRAY_SIZE(certs))
 	stop();
 }
 
+TEST(a_common_name_proves_no_server)
+{
+	struct tls_pki_cert c = { NULL, NULL, -9, 3600, NULL };
+	char where[400];
+
+	tls_pki_exchange(&pki, &c);
+	start_tls("tls");
+	snprintf(where, sizeof(where), "tcp://localhost:%u%s?mountport=%u",
+		 d.tcp_port, export, d.tcp_port);
+	ck_assert_int_eq(TOOL("ls", CA, where), 1);
+	says("the certificate of localhost is for other names: it has none");
+	stop();
+}
+
 TEST(a_certificate_has_no_zone_of_an_address)
 {
 	struct tls_pki_cert c = { "IP:::1", NULL, -9, 3600, NULL };

@@ -33,7 +33,8 @@ struct tls_pki_cert {
 	const char *key_use;	/* key usage, or NULL */
 };
 
-/* Puts another certificate of the CA's in the place of the server's. */
+/* Puts another certificate of the CA's, with the CN localhost, in the place of
+ * the server's. */
 void tls_pki_exchange(struct tls_pki *p, const struct tls_pki_cert *c);
 /* Puts a certificate of the CA's with these extensions, as openssl.cnf has them
  * (NULL: without it), and its key, in the place of the host's. */

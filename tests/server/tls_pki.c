@@ -224,7 +224,7 @@ void tls_pki_exchange(struct tls_pki *p, const struct tls_pki_cert *c)
 {
 	struct authority ca = read_ca(p->ca);
 
-	issue_server(&ca, p, "server", c);
+	issue_server(&ca, p, "localhost", c);
 	free_ca(&ca);
 }
 

@@ -27,10 +27,10 @@ static bool pass(int from, int to, size_t *left)
 
 static void relay_one(struct relay *r, int a)
 {
-	size_t left = atomic_fetch_add(&r->connections, 1) < r->cuts ?
-		r->cut_after : SIZE_MAX;
+	bool cut = atomic_fetch_add(&r->connections, 1) < r->cuts;
+	size_t left = cut ? r->cut_after : SIZE_MAX;
 	struct linger hard = { .l_onoff = 1 };
-	int b = daemon_connect(r->to);
+	int b = daemon_connect(cut || !r->then ? r->to : r->then);
 	struct pollfd p[2] = { { a, POLLIN, 0 }, { b, POLLIN, 0 } };
 	bool on = b >= 0;
 

@@ -11,7 +11,8 @@ struct relay {
 	int	    fd;
 	_Atomic uint16_t to;
 	size_t	    cut_after;	/* bytes of a connection, both ways */
-	unsigned    cuts;	/* so many connections */
+	unsigned    cuts;	/* so many connections; */
+	uint16_t    then;	/* the next ones lead there; 0: as before */
 	atomic_uint connections;
 	void	   *(*run)(void *relay);	/* NULL: one that cuts */
 	pthread_t   thread;

@@ -127,6 +127,34 @@ TEST(copies_survive_cut_connections)
 	stop();
 }
 
+/* After the first connection there is a server without TLS, or with another's
+ * certificate. */
+TEST_LOOP(a_new_connection_is_as_strict, 0, 2)
+{
+	struct tls_pki other;
+	struct tls_liar l = { .lie = _i ? LIE_NO_ALPN : LIE_NO_VERIFIER,
+			      .pki = _i ? &other : &pki };
+	struct relay r = { .cut_after = 300000, .cuts = 1 };
+	const char *from;
+
+	tls_pki_make(&other);
+	start_tls("tls");
+	tls_liar_start(&l);
+	r.then = l.port;
+	relay_start(&r, WAY_TCP);
+	from = path(d.dir, "from");
+	make_file(from, 5000003);
+	ck_assert_int_ne(TOOL("put", CA, "--retries=2", from, url("x")), 0);
+	ck_assert_msg(strstr(err, _i ? "the certificate of 127.0.0.1 is " :
+			     "127.0.0.1 offers none"), "%s", err);
+	ck_assert_uint_gt(atomic_load(&r.connections), 1);
+	ck_assert_uint_eq(atomic_load(&l.clear), 0);
+	relay_stop(&r);
+	tls_liar_stop(&l);
+	stop();
+	tls_pki_remove(&other);
+}
+
 TEST(bench_runs_over_tls)
 {
 	start_tls("tls");

@@ -28,7 +28,7 @@ struct link {
 	struct load_conn *conn;
 	struct nfsc_wire *wire;		/* owned */
 	int		 fd;		/* of it */
-	bool		 want_out;	/* epoll waits for room to send */
+	uint32_t	 events;	/* that epoll waits for */
 
 	/* Out: [iov_at, iov_n) is unsent; heads lie in out. */
 	struct xdr_out	 out;
@@ -283,7 +283,7 @@ static int serve_link(struct link *w, uint32_t events, int ep)
 {
 	struct epoll_event ev = { .data.ptr = w };
 	struct pollfd p;
-	bool want;
+	uint32_t want;
 	int err = 0;
 
 	wire_poll(w->wire, &p);
@@ -294,10 +294,10 @@ static int serve_link(struct link *w, uint32_t events, int ep)
 	if (!err)
 		err = flush_link(w);
 	wire_poll(w->wire, &p);
-	want = w->iov_at < w->iov_n || p.events & POLLOUT;
-	if (!err && want != w->want_out) {
-		w->want_out = want;
-		ev.events = EPOLLIN | (want ? (uint32_t)EPOLLOUT : 0);
+	want = p.events & POLLIN ? EPOLLIN : EPOLLOUT;
+	want |= w->iov_at < w->iov_n ? (uint32_t)EPOLLOUT : 0;
+	if (!err && want != w->events) {
+		w->events = ev.events = want;
 		if (epoll_ctl(ep, EPOLL_CTL_MOD, w->fd, &ev) < 0)
 			err = -errno;
 	}
@@ -355,6 +355,7 @@ static int serve_links(struct load_thread *t, struct link *w, int ep)
 
 	for (unsigned i = 0; i < t->nconns && !err; i++) {
 		ev.data.ptr = &w[i];
+		w[i].events = ev.events;
 		if (epoll_ctl(ep, EPOLL_CTL_ADD, w[i].fd, &ev) < 0)
 			return -errno;
 		err = serve_link(&w[i], 0, ep);

@@ -231,8 +231,10 @@ static int fill_wire(struct nfsc_wire *w)
 
 void wire_poll(struct nfsc_wire *w, struct pollfd *p)
 {
-	*p = (struct pollfd){ .fd = w->fd, .events = POLLIN };
-	if (!cds_list_empty(&w->unsent) || w->full)
+	/* What has come while it is full can't be taken, and is no event. */
+	*p = (struct pollfd){ .fd = w->fd,
+			      .events = w->full ? POLLOUT : POLLIN };
+	if (!cds_list_empty(&w->unsent))
 		p->events |= POLLOUT;
 }
 

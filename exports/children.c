@@ -287,7 +287,7 @@ static int opening_wait(struct children *c, struct export_tree *e)
 				      .tree = e };
 	uint64_t until = clock_ns() + WAIT_S * 1ull * NS_PER_S;
 	char *text = NULL;
-	int err = tree_settle(c->table, &wanted, until, &text);
+	int err = tree_settle(c->table, NULL, &wanted, until, &text);
 
 	if (err < 0 && err != -ENODEV)	/* open_child() logs */
 		log_limited(LOG_LEVEL_INFO, "%s", text ? text : e->path);

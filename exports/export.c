@@ -172,8 +172,8 @@ static int bind_exports(struct export_table *t, struct export_set *set,
 	for (unsigned i = 0; i < set->nexports; i++)
 		if (set->exports[i]->tree)
 			note_failure(set->exports[i], &ret, err,
-				     tree_settle(t, set->exports[i], until,
-						 &why), &why);
+				     tree_settle(t, set, set->exports[i],
+						 until, &why), &why);
 	return ret < 0 ? ret : children_take_exports(t->children, set, err);
 }
 

@@ -170,6 +170,10 @@ void export_set_print(const struct export_set *set, FILE *out);
  * the text; lines with the same warning share one. */
 void export_set_notes(const struct export_set *set,
 		      void (*fn)(void *arg, const char *text), void *arg);
+/* Has export_table_publish() call @fn with what it logs about an export that
+ * does not answer, and is not waited for. */
+void export_set_late(struct export_set *set,
+		     void (*fn)(void *arg, const char *text), void *arg);
 /*
  * Mounts new exports and makes @set the current one.  Takes @set.  On an error
  * (-errno, *@err as above) the old one stays.  A new export has a few seconds

@@ -94,6 +94,9 @@ struct export_set {
 	unsigned	  nexports;
 	struct note	 *notes;
 	unsigned	  nnotes;
+	/* See export_set_late(); or NULL. */
+	void		(*late)(void *arg, const char *text);
+	void		 *late_arg;
 	/* From export_set_finish() on: */
 	struct id_place	 *by_id;	/* of all that are served */
 	unsigned	  nids;
@@ -330,6 +333,10 @@ void export_drop_client(struct export *e, unsigned i);
 void export_set_drop(struct export_set *set, unsigned i);
 /* Adds a warning.  Takes @where, which can be NULL: out of memory. */
 int export_set_note(struct export_set *set, char *where, const char *text);
+/* Logs that nobody waits for @e, whose mount has @failed or does not end, and
+ * tells @set, or NULL. */
+void export_set_tell_late(const struct export_set *set, const struct export *e,
+			  bool failed);
 /* The snapshot, or NULL.  In an RCU section. */
 struct export_set *export_set_now(struct export_table *t);
 /* The snapshot, counted, or NULL. */
@@ -376,10 +383,11 @@ int tree_bind(struct export_table *t, struct export *e, char **err);
 /*
  * Waits until e->tree is mounted, and its path known to lead there still; no
  * longer than until clock_ns() is @until, and not at all where an earlier call
- * waited in vain.  0, also when neither is known yet; or -errno and *@err.
+ * waited in vain.  0, also when neither is known yet: it logs that, and tells
+ * @set if that is not NULL; or -errno and *@err.
  */
-int tree_settle(struct export_table *t, const struct export *e,
-		uint64_t until, char **err);
+int tree_settle(struct export_table *t, const struct export_set *set,
+		const struct export *e, uint64_t until, char **err);
 /* Sets *@out to a new tree, counted, with the backend of @top; its mount
  * begins.  It is at @path, below @top; or, with NULL, the tree of @top, which
  * has a mountpoint. */

@@ -553,8 +553,8 @@ int tree_bind(struct export_table *t, struct export *e, char **err)
 	return ret;
 }
 
-int tree_settle(struct export_table *t, const struct export *e,
-		uint64_t until, char **err)
+int tree_settle(struct export_table *t, const struct export_set *set,
+		const struct export *e, uint64_t until, char **err)
 {
 	struct tree *tree = tree_of(e->tree);
 	bool open, told, moved, failed;
@@ -574,12 +574,7 @@ int tree_settle(struct export_table *t, const struct export *e,
 	if (open && (told || (failed && t->lenient)))
 		return 0;
 	if (open) {
-		log_print_with(LOG_LEVEL_WARN,
-			       &(struct log_fields){ .export = e->path },
-			       failed ? "%s: '%s' can't be exported yet%s" :
-			       "%s: '%s' does not answer; not waiting for it%s",
-			       e->where, e->path, tree_is_mounted(e->tree) ?
-			       "" : ", its clients have to wait");
+		export_set_tell_late(set, e, failed);
 		return 0;
 	}
 	if (tree->err < 0)

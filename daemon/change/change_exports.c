@@ -149,6 +149,11 @@ static void warn_of_edit(void *out, const char *text)
 	outcome_warn(out, text);
 }
 
+static void tell_late(void *out, const char *text)
+{
+	outcome_logged(out, text);
+}
+
 static int publish_edit(struct editing *e, struct outcome *out)
 {
 	struct rules before = rules_of(e->t);
@@ -162,6 +167,7 @@ static int publish_edit(struct editing *e, struct outcome *out)
 		goto done;
 	}
 	export_set_notes(e->set, warn_of_edit, out);
+	export_set_late(e->set, tell_late, out);
 	err = export_table_publish(e->t, e->set, &e->why);
 	e->set = NULL;
 	if (err && e->new && kept_write(e->o, e->old, e->old_len) < 0)

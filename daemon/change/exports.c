@@ -164,6 +164,11 @@ static void warn_note(void *arg, const char *text)
 	outcome_warn(arg, text);
 }
 
+static void late_note(void *arg, const char *text)
+{
+	outcome_logged(arg, text);
+}
+
 static void count_client(void *arg, const char *path, const char *client,
 			 bool everyone)
 {
@@ -193,6 +198,7 @@ static int publish(struct reading *r, struct outcome *out)
 	if (r->set)
 		export_set_notes(r->set, warn_note, out);
 	if (r->set && (!r->err || r->o->check)) {
+		export_set_late(r->set, late_note, out);
 		err = export_table_publish(r->t, r->set, &why);
 		note_text(r, err, why);
 	} else if (r->set) {

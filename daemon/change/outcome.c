@@ -36,11 +36,16 @@ void outcome_error(struct outcome *o, const char *text)
 	o->error = strdup(text);
 }
 
+void outcome_logged(struct outcome *o, const char *text)
+{
+	if (o)
+		json_array_append_new(o->warnings, json_text(text));
+}
+
 void outcome_warn(struct outcome *o, const char *text)
 {
 	log_warn("%s", text);
-	if (o)
-		json_array_append_new(o->warnings, json_text(text));
+	outcome_logged(o, text);
 }
 
 void outcome_setting(struct outcome *o, const struct option_row *row,

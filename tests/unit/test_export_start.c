@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "exports/export_priv.h"
+#include "lib/thread.h"
 #include "lib/util.h"
 #include "tests/unit/export_fixture.h"
 #include "tests/unit/runner.h"
@@ -24,6 +25,16 @@ static int mount_unless_away(const struct vfs_config *config,
 		return mem_vfs_ops.mount(config, out);
 	atomic_fetch_add(&failures, 1);
 	return err;
+}
+
+/* Held while paths don't answer. */
+static pthread_mutex_t hangs = PTHREAD_MUTEX_INITIALIZER;
+
+static bool is_at_once_it_answers(struct vfs_fs *fs, const char *path)
+{
+	mutex_lock(&hangs);
+	mutex_unlock(&hangs);
+	return true;
 }
 
 static struct vfs_ops disk;		/* outlives its exports */
@@ -48,6 +59,21 @@ static void start(const char *text)
 	export_table_lenient(table, true);
 	publish(text);
 	export_table_lenient(table, false);
+}
+
+static char late[300];
+
+/* Notes in @late what is not waited for. */
+static bool publish_heard(const char *text)
+{
+	struct export_set *set = NULL;
+	char *err;
+
+	*late = '\0';
+	ck_assert_int_eq(parse(text, &set, &err), 0);
+	export_set_late(set, take_note, late);
+	ck_assert_int_eq(export_table_publish(table, set, &err), 0);
+	return *late;
 }
 
 static int publish_fails(const char *text, char **err)
@@ -102,11 +128,32 @@ TEST(a_reload_is_all_or_nothing)
 TEST(a_reload_leaves_what_is_tried_since_the_start)
 {
 	start("/a *\n/away *\n");
-	publish("/a *\n/away *\n/b *\n");
+	ck_assert(publish_heard("/a *\n/away *\n/b *\n"));
+	ck_assert_str_eq(late, "exports:2: '/away' can't be exported yet, its "
+			 "clients have to wait");
 	ck_assert_int_eq(ask_for("/b"), 0);
 	ck_assert_int_eq(ask_for("/away"), -ETIMEDOUT);
 	atomic_store(&away_error, 0);
 	EVENTUALLY(ask_for("/away") == 0);
+}
+
+TEST(a_reload_hears_of_the_exports_that_it_did_not_wait_for)
+{
+	const char *const what = "exports:1: '/a' does not answer; not waiting "
+				 "for it, it stays as it was";
+
+	disk.is_at = is_at_once_it_answers;
+	ck_assert(!publish_heard("/a *\n"));
+	mutex_lock(&hangs);
+	table->patience_s = 0;
+	ck_assert(publish_heard("/a *(rw)\n"));
+	ck_assert_str_eq(late, what);
+	/* So does the next one, which does not wait again. */
+	table->patience_s = 3600;
+	ck_assert(publish_heard("/a *\n"));
+	ck_assert_str_eq(late, what);
+	mutex_unlock(&hangs);
+	EVENTUALLY(!publish_heard("/a *\n"));
 }
 
 TEST(everything_that_can_not_be_mounted_is_reported)

@@ -13,8 +13,10 @@ extern const struct vfs_ops posix_vfs_ops;
  * and its file system does not answer.  One thread at a time; can block.
  */
 int posix_keep_out(const char *const *paths, size_t n);
-/* The same, but the previous list stays too, until posix_keep_out(). */
-int posix_keep_out_too(const char *const *paths, size_t n);
+/* The same, but the previous list stays too, until posix_keep_out().  Adds to
+ * *@late, malloced or NULL, what it logs about paths whose file systems do not
+ * answer, a line each. */
+int posix_keep_out_too(const char *const *paths, size_t n, char **late);
 /* Has the thread act as the server, if it acts as a caller of such a tree.  Not
  * on a poller. */
 void posix_act_as_server(void);

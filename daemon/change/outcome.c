@@ -38,8 +38,11 @@ void outcome_error(struct outcome *o, const char *text)
 
 void outcome_logged(struct outcome *o, const char *text)
 {
-	if (o)
-		json_array_append_new(o->warnings, json_text(text));
+	char *all = o && text ? strdup(text) : NULL, *rest = all, *line;
+
+	while ((line = strsep(&rest, "\n")))
+		json_array_append_new(o->warnings, json_text(line));
+	free(all);
 }
 
 void outcome_warn(struct outcome *o, const char *text)

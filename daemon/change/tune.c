@@ -10,6 +10,7 @@
 #include "daemon/serve/tls.h"
 #include "daemon/watch/audit_sink.h"
 #include "lib/errand.h"
+#include "lib/fail.h"
 #include "lib/fds.h"
 #include "lib/log.h"
 #include "lib/util.h"
@@ -97,18 +98,20 @@ static int try_audit(const struct options *old, const struct options *o,
 }
 
 /* Reads the files of TLS.  Sets *@keeps, without an error, if their disk does
- * not answer, and those of @old were the same: they go on. */
+ * not answer, and those of @old were the same: they go on, and *@why (NULL: no
+ * memory) says so. */
 static int read_tls(const struct options *old, const struct options *o,
 		    struct tls_config **config, bool *keeps, char **why)
 {
 	int err = options_tls(o, errand_deadline(), config, why);
+	char *what = *why;
 
 	*keeps = err == -ETIMEDOUT && options_tls_same(old, o);
 	if (!*keeps)
 		return err;
-	log_warn("%s: TLS goes on with what was read before", *why ? : "TLS");
-	free(*why);
-	*why = NULL;
+	fail_with(why, "%s: TLS goes on with what was read before",
+		  what ? : "TLS");
+	free(what);
 	return 0;
 }
 
@@ -122,7 +125,7 @@ int tune_reload(const struct options *start, struct options **now,
 	struct rules before = rules_of(exports);
 	struct options by;
 	bool keeps = false;
-	char *why = NULL;
+	char *why = NULL, *late = NULL;
 	int err = o ? options_again(start, o, &why) : -ENOMEM;
 
 	if (!err)
@@ -132,10 +135,13 @@ int tune_reload(const struct options *start, struct options **now,
 	if (err) {
 		outcome_error(out, why ? why : strerror(-err));
 	} else {
+		if (keeps)
+			outcome_warn(out, why ? : "TLS goes on as before");
 		export_table_manage_gids(exports, o->manage_gids);
 		export_table_protection(exports, options_protection(o));
 		by = tune_exports(start, o);
-		err = own_files_keep_too(&by);
+		err = own_files_keep_too(&by, &late);
+		outcome_logged(out, late);
 		if (err)
 			outcome_error(out, err == -ETIMEDOUT ? "a new file of "
 				      "the server's is on a file system that "
@@ -144,6 +150,7 @@ int tune_reload(const struct options *start, struct options **now,
 			err = exports_publish(&by, exports, out);
 	}
 	free(why);
+	free(late);
 	if (err) {
 		tls_config_free(config);
 		export_table_manage_gids(exports, old->manage_gids);

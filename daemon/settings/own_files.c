@@ -55,9 +55,8 @@ static const char *keytab_of(const struct options *o)
 	return options_has_krb5(o) ? SYSTEM_KEYTAB : NULL;
 }
 
-/* Gives the paths to @keep. */
-static int with_own_files(const struct options *o,
-			  int (*keep)(const char *const *paths, size_t n))
+/* @late: as own_files_keep_too(), or NULL: as own_files_keep(). */
+static int keep_files(const struct options *o, char **late)
 {
 	/* Fourteen of one path each, at most, and the list. */
 	size_t room = 14 + o->exports_files->n;
@@ -92,17 +91,18 @@ static int with_own_files(const struct options *o,
 		own_list_add(&l, SYSTEM_EXPORTS);
 		own_list_add(&l, SYSTEM_EXPORTS ".d");
 	}
-	err = keep(l.v, l.n);
+	err = late ? posix_keep_out_too(l.v, l.n, late) :
+		     posix_keep_out(l.v, l.n);
 	free(l.v);
 	return err;
 }
 
 int own_files_keep(const struct options *o)
 {
-	return with_own_files(o, posix_keep_out);
+	return keep_files(o, NULL);
 }
 
-int own_files_keep_too(const struct options *o)
+int own_files_keep_too(const struct options *o, char **late)
 {
-	return with_own_files(o, posix_keep_out_too);
+	return keep_files(o, late);
 }

@@ -202,8 +202,9 @@ int config_read(struct options *o, char **why);
  * posix, and its log, if that is a file.  0 or an error of posix_keep_out().
  * Blocks at the start; later for two seconds. */
 int own_files_keep(const struct options *o);
-/* The same, but the present files stay kept as well, until own_files_keep(). */
-int own_files_keep_too(const struct options *o);
+/* The same, but the present files stay kept as well, until own_files_keep().
+ * *@late: as posix_keep_out_too(). */
+int own_files_keep_too(const struct options *o, char **late);
 /* The module krb5 is in the directory of modules. */
 bool options_has_krb5(const struct options *o);
 

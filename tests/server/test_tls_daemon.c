@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 
 #include "lib/util.h"
-#include "tests/server/daemon_run.h"
+#include "tests/server/ctl_run.h"
 #include "tests/server/tls_client.h"
 #include "tests/unit/runner.h"
 
@@ -113,6 +113,9 @@ TEST(a_reload_does_not_wait_for_a_hung_file)
 	ck_assert(daemon_logged(&d, "TLS goes on with what was read before"));
 	ck_assert(daemon_logged(&d, "configuration and exports read again"));
 	ck_assert(serves("server"));
+	ctl_says(&d, "reload", 0, ": TLS goes on with what was read before\n");
+	ck_assert_ptr_nonnull(strstr(ctl_out, "warning: TLS: the file system "
+				     "of "));
 	/* It answers, but not with a certificate. */
 	fd = open(pki.cert, O_WRONLY);
 	ck_assert_int_ge(fd, 0);

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "lib/errand.h"
+#include "lib/fail.h"
 #include "lib/log.h"
 #include "lib/util.h"
 
@@ -100,10 +101,12 @@ static struct posix_own_path *listed_path(const struct own_list *l,
 	return NULL;
 }
 
-/* Has the lists before for a path whose file system does not answer. */
-static int keep_as_before(struct own_entry *e)
+/* Has the lists before for a path whose file system does not answer.  Adds a
+ * line about that to *@late, unless that is NULL. */
+static int keep_as_before(struct own_entry *e, char **late)
 {
 	struct posix_own_path *p = listed_path(&listed, e->name);
+	char *text;
 
 	if (!p)
 		p = listed_path(&former, e->name);
@@ -113,13 +116,18 @@ static int keep_as_before(struct own_entry *e)
 	}
 	posix_own_path_hold(p);
 	e->path = p;
-	log_warn("%s: its file system does not answer; the server takes it to "
-		 "be what it was", e->name);
+	fail_with(&text, "%s: its file system does not answer; the server "
+		  "takes it to be what it was", e->name);
+	log_warn("%s", text ? : e->name);
+	if (late)
+		fail_too(late, text);
+	else
+		free(text);
 	return 0;
 }
 
 /* Looks at all at once: any number of hanging disks cost one time-out. */
-static int find_all(const struct own_list *l)
+static int find_all(const struct own_list *l, char **late)
 {
 	uint64_t until = listed.v ? errand_deadline() : UINT64_MAX;
 	struct own_entry *e;
@@ -130,7 +138,7 @@ static int find_all(const struct own_list *l)
 	for (e = l->v; e < l->v + l->n; e++) {
 		err = e->err ? : seek_end(e->seek, until, &e->path);
 		if (err == -ETIMEDOUT)
-			err = keep_as_before(e);
+			err = keep_as_before(e, late);
 		first = first ? : err;
 	}
 	return first;
@@ -149,13 +157,14 @@ static int list_init(struct own_list *l, const char *const *paths, size_t n)
 	return 0;
 }
 
-static int find_list(const char *const *paths, size_t n, struct own_list *out)
+static int find_list(const char *const *paths, size_t n, struct own_list *out,
+		     char **late)
 {
 	struct own_list new = { 0 };
 	int err = list_init(&new, paths, n);
 
 	if (err == 0)
-		err = find_all(&new);
+		err = find_all(&new, late);
 	if (err)
 		list_fini(&new);
 	else
@@ -166,7 +175,7 @@ static int find_list(const char *const *paths, size_t n, struct own_list *out)
 int posix_keep_out(const char *const *paths, size_t n)
 {
 	struct own_list new;
-	int err = find_list(paths, n, &new);
+	int err = find_list(paths, n, &new, NULL);
 
 	if (err)
 		return err;
@@ -176,10 +185,10 @@ int posix_keep_out(const char *const *paths, size_t n)
 	return 0;
 }
 
-int posix_keep_out_too(const char *const *paths, size_t n)
+int posix_keep_out_too(const char *const *paths, size_t n, char **late)
 {
 	struct own_list new;
-	int err = find_list(paths, n, &new);
+	int err = find_list(paths, n, &new, late);
 
 	if (err)
 		return err;

@@ -365,18 +365,16 @@ static void grant(struct nlm *nlm, struct nlm_file *f, struct nlm_wait *w)
 			nlm_hold_tidy(nlm, h);
 		return;
 	}
-	if (w->dropped) {
-		/* Meanwhile; the mark of its hold ends its new lock. */
-		nlm_wait_put(w, &f->asleep);
-		mutex_unlock(&nlm->lock);
-		return;
-	}
-	stat_inc(nlm_waits_granted);
 	w->granted = true;
 	w->id = nlm->next_grant += NLM_CALL_BACKS;
-	nlm_due_put(w, &nlm->due);
 	nlm_wait_put(w, &nlm->grants);
-	pthread_cond_signal(&nlm->wake);
+	/* If it was dropped meanwhile, its mark undoes this, and nobody is
+	 * told. */
+	if (!w->dropped) {
+		stat_inc(nlm_waits_granted);
+		nlm_due_put(w, &nlm->due);
+		pthread_cond_signal(&nlm->wake);
+	}
 	mutex_unlock(&nlm->lock);
 }
 

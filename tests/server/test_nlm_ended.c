@@ -235,3 +235,25 @@ TEST(a_lock_cancelled_after_the_notice_leaves_the_living_their_bytes)
 	ck_assert_uint_eq(nlmc_lock(&two, head, false), NLM4_DENIED);
 	ck_assert_uint_eq(nlmc_lock(&two, tail, false), NLM4_GRANTED);
 }
+
+/* The notice comes while the backend locks for the dead one's wait. */
+TEST(a_waiter_that_ended_meanwhile_leaves_its_namesake_what_that_had)
+{
+	unsigned asked;
+
+	nlmr_lock(1, 1);
+	ck_assert_uint_eq(nlmr_status(), NLM4_GRANTED);
+	nlmc_state = 5;
+	ck_assert_uint_eq(nlmc_lock(&one, both, true), NLM4_BLOCKED);
+	nlmc_state = 7;
+	ck_assert_uint_eq(nlmc_lock(&one, head, false), NLM4_GRANTED);
+	asked = hold(true);
+	nlmr_unlock(1, 1);
+	EVENTUALLY(nasked > asked);
+	nlmc_restarted("new0", 7);
+	hold(false);
+	ck_assert_uint_eq(nlmr_status(), NLM4_GRANTED);
+	EVENTUALLY(nlmc_lock(&two, tail, false) == NLM4_GRANTED);
+	ck_assert_uint_eq(nlmc_lock(&two, head, false), NLM4_DENIED);
+	ck_assert_uint_eq(nlmc_count(NLM_GRANTED), 0);
+}

@@ -128,6 +128,37 @@ TEST(a_reload_does_not_wait_for_a_hung_file)
 	ck_assert_int_eq(d.status, 0);
 }
 
+static void write_settings(const char *config, const char *cert)
+{
+	FILE *f = fopen(config, "w");
+
+	fprintf(f, "[server]\ntls-cert = %s\ntls-key = %s\n", cert, pki.key);
+	fclose(f);
+}
+
+TEST(a_reload_to_another_file_that_hangs_changes_nothing)
+{
+	char config[128], other[128];
+	int fd;
+
+	snprintf(config, sizeof(config), "%s/gannet.conf", d.dir);
+	snprintf(other, sizeof(other), "%s/other", d.dir);
+	ck_assert_int_eq(mkfifo(other, 0600), 0);
+	write_settings(config, pki.cert);
+	ck_assert(daemon_start(&d, ARGS(MEM, "--config", config)));
+	write_settings(config, other);
+	kill(d.pid, SIGHUP);
+	ck_assert(daemon_logged(&d, "configuration and exports unchanged"));
+	ck_assert(daemon_has_logged(&d, "does not answer"));
+	ck_assert(!daemon_has_logged(&d, "TLS goes on"));
+	ck_assert(serves("server"));
+	fd = open(other, O_WRONLY);
+	ck_assert_int_ge(fd, 0);
+	close(fd);
+	daemon_end(&d, SIGTERM);
+	ck_assert_int_eq(d.status, 0);
+}
+
 TEST(a_reload_begins_and_ends_tls)
 {
 	char config[128];

@@ -44,7 +44,8 @@
  *
  * Cases that the rule gets wrong, with the result:
  *  - The peer's TCP has the reply but its program does not read it for more
- *    than a second, and then loses the connection: the call runs twice.  So
+ *    than a second, and then loses the connection: the call runs twice.  (The
+ *    time in which we had no processor to learn of the loss counts, too.)  So
  *    does a call whose reply is lost behind a proxy that ends TCP (haproxy,
  *    ssh): its ack is not the client's.
  *  - The same without a loss: the program shuts its side down with the reply
@@ -89,6 +90,7 @@
  */
 #pragma once
 
+#include <stdatomic.h>
 #include <stdbool.h>
 
 #include "transport/fate.h"
@@ -96,8 +98,9 @@
 /* The kernel's clocks that say when a peer was heard have ticks of up to ten
  * milliseconds. */
 #define DRC_SLACK_MS	20
-/* "A's last second". */
-#define DRC_RECENT_MS	1000
+/* "A's last second", up to the moment when we learned of its end.  A thousand;
+ * tests set more, for their threads and ours can be late. */
+extern _Atomic unsigned drc_recent_ms;
 /* A call can be sent again for this long after the end of its connection.  A
  * client that closed or reset the connection is alive: it connects again at
  * once, or backs off for seconds.  A client that lost it might not reach us for

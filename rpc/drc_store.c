@@ -8,15 +8,21 @@
 
 /* malloc()'s own bytes for a block, about. */
 #define OVERHEAD	16u
-/* Longer than DRC_RECENT_MS: the cause of a connection's end is known by
- * then. */
-#define LOOK_MS		2000
+/* Beyond drc_recent_ms: the cause of a connection's end is known by then. */
+#define LOOK_MS		1000
 /* Replies of a share to look at, for one that can go. */
 #define EVICT_TRIES	64
 
 STAT(drc_evicted, "cached replies dropped to make room");
 STAT(drc_lost, "cached replies dropped within two minutes though still "
      "needed");
+
+_Atomic unsigned drc_recent_ms = 1000;
+
+static uint64_t recent_ms(void)
+{
+	return atomic_load_explicit(&drc_recent_ms, memory_order_relaxed);
+}
 
 size_t drc_size_of(uint32_t len)
 {
@@ -81,7 +87,7 @@ static _Atomic uint64_t *give_to(struct drc_shard *s, struct drc_entry *e,
 				 const struct drc_call *call, uint64_t t)
 {
 	e->stamp = t;
-	e->due = t + LOOK_MS;
+	e->due = t + recent_ms() + LOOK_MS;
 	e->fate = call->fate ? xprt_fate_get(call->fate) : NULL;
 	atomic_store_explicit(&e->sent, e->fate ? 0 : XPRT_LOST,
 			      memory_order_relaxed);
@@ -147,7 +153,7 @@ struct drc_facts drc_facts_of(const struct drc_entry *e,
 {
 	return (struct drc_facts){
 		.acked = is_acked(e, v),
-		.recent = !drc_is_older(e, v->ended, DRC_RECENT_MS),
+		.recent = !drc_is_older(e, v->ended, recent_ms()),
 		.end = v->end,
 		.since = t > v->ended ? t - v->ended : 0,
 	};
@@ -182,7 +188,7 @@ static void store_look_at(struct drc *drc, struct drc_shard *s,
 			return;
 		}
 	}
-	e->due = t + LOOK_MS;
+	e->due = t + recent_ms() + LOOK_MS;
 	cds_list_del(&e->order);
 	cds_list_add_tail(&e->order, &s->due);
 }

@@ -6,6 +6,8 @@
 #include <netinet/tcp.h>
 #include <poll.h>
 
+#include "rpc/drc_rule.h"
+
 /* Runs c, RENAME of a to b, on a new connection that never hears of it; only
  * TCP knows. */
 static int rename_unheard(uint32_t xid)
@@ -106,6 +108,7 @@ TEST_LOOP(sent_again_as_the_reply_was_not_read_before_a_reset, 0, 2)
 	char byte;
 
 	pick_family(_i);
+	atomic_store(&drc_recent_ms, 60000);
 	dup_make(ctl, "a");
 	dup_rename(&c, 9, "a", "b");
 	fd = open_one();
@@ -133,6 +136,7 @@ TEST(sent_again_as_the_reply_was_not_read_before_a_shutdown_and_a_close)
 	int fd;
 
 	pick_family(0);
+	atomic_store(&drc_recent_ms, 60000);
 	ck_assert_int_eq(tcp_listen(&srv.env, (struct sockaddr *)&a, &o, &l),
 			 0);
 	memcpy(&a, &l->local, sizeof(a));
@@ -324,6 +328,7 @@ TEST(a_reset_long_after_the_reply_makes_nothing_old)
 	int fd;
 
 	pick_family(0);
+	atomic_store(&drc_recent_ms, 1000);
 	fd = open_one();
 	dup_create(&c, 4, "f", DUP_GUARDED);
 	ck_assert_uint_eq(dup_do(fd, &c), NFS3_OK);

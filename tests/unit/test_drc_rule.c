@@ -163,6 +163,7 @@ TEST(after_a_reset_unacknowledged_replies_are_sent_again)
 
 TEST(after_a_reset_calls_of_its_last_second_are_answered_again)
 {
+	atomic_store(&drc_recent_ms, 60000);
 	answer_two();
 	end_and_move(10, XPRT_BROKEN);
 	ck_assert_int_eq(lookup(), DRC_REPLAY);
@@ -172,6 +173,7 @@ TEST(after_a_reset_calls_of_its_last_second_are_answered_again)
 
 TEST_LOOP(nothing_is_answered_again_long_after_the_end, 0, 3)
 {
+	atomic_store(&drc_recent_ms, 60000);
 	answer_two();
 	a.view.acked = _i == 2 ? 10 : 9;
 	xprt_fate_end(a.x.fate, _i == 0 ? XPRT_ORDERLY : XPRT_BROKEN);
@@ -189,6 +191,7 @@ TEST_LOOP(nothing_is_answered_again_long_after_the_end, 0, 3)
 
 TEST(after_a_reset_earlier_calls_are_run)
 {
+	atomic_store(&drc_recent_ms, 1000);
 	answer("abcd", 4);
 	a.view.acked = 10;
 	xprt_age(3);

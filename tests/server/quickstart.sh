@@ -214,6 +214,17 @@ if command -v openssl >/dev/null; then
 	check 'the next one' serve "$tmp/theirs" --tls
 	check 'has the same CA' cmp "$tls/ca.pem" "$tmp/ca.pem"
 	check 'it ends' ended TERM
+	rm -r "$tls"; mkdir "$tmp/long"
+	cat > "$tmp/long/uname" <<-'END'
+	#!/bin/sh
+	[ "$*" != -n ] || exec printf '%064d\n' 7
+	PATH=${PATH#*:} exec uname "$@"
+	END
+	chmod +x "$tmp/long/uname"
+	inside=(env PATH="$tmp/long:$PATH")
+	check 'a host with a long name has one' serve "$tmp/theirs" --tls
+	check 'that ends as well' ended TERM
+	inside=()
 else
 	echo "skip - it serves over TLS # no openssl"
 fi

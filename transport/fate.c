@@ -99,6 +99,8 @@ void xprt_age(int seconds)
 
 struct xprt_fate *xprt_fate_create(struct xprt *x, uint32_t ms)
 {
+	/* Now: what follows can wait for a lock. */
+	uint64_t born = xprt_now_ms() - ms;
 	struct xprt_fate *f = calloc(1, sizeof(*f));
 
 	if (!f)
@@ -112,7 +114,7 @@ struct xprt_fate *xprt_fate_create(struct xprt *x, uint32_t ms)
 	ref_init(&f->ref);
 	pthread_mutex_init(&f->lock, NULL);
 	f->xprt = x;
-	f->born = xprt_now_ms() - ms;
+	f->born = born;
 	f->turn = atomic_fetch_add(&turns, 1);
 	/* Its peer cannot have left it yet. */
 	f->asked = atomic_fetch_add(&epoch, 1) + 1;

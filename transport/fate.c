@@ -165,7 +165,8 @@ void xprt_fate_known(struct xprt_fate *f, struct xprt_view *v)
 
 bool xprt_fate_is_alone(const struct xprt_fate *f)
 {
-	return atomic_load(&f->host->fates) == 1;
+	return atomic_load(&f->host->fates) == 1 &&
+	       atomic_load(&f->host->newest) <= f->turn + 1;
 }
 
 bool xprt_fate_called(struct xprt_fate *f)

@@ -91,8 +91,8 @@ void xprt_fate_known(struct xprt_fate *f, struct xprt_view *v);
  * where an equal one was noted in the epoch of the last question, or later.
  */
 
-/* True if this is the only fate of its host: then no call has a copy on another
- * connection. */
+/* True if this is the only fate of its host, and no call has come on a newer
+ * one that is gone: then no call has a copy on another connection. */
 bool xprt_fate_is_alone(const struct xprt_fate *f);
 /* Notes that a call came on the connection.  True if one has come on a newer
  * connection of the same host. */

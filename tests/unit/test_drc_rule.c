@@ -320,6 +320,21 @@ TEST_LOOP(nothing_runs_that_a_dead_connection_held_unread, 0, 4)
 	forget();
 }
 
+/* The same, and the client has closed b as well: nothing is left of b. */
+TEST_LOOP(nothing_runs_that_was_left_for_a_connection_now_gone, 0, 2)
+{
+	call.keep = _i;
+	come_on(&b);
+	ck_assert_int_eq(lookup(), DRC_NEW);
+	forget();
+	wire_fini(&b);
+	a.view.end = XPRT_ORDERLY;
+	come_on(&a);
+	ck_assert_int_eq(lookup(), DRC_DROP);
+	ck_assert_uint_eq(stats_sum_by_name("drc_left_over"), 1);
+	wire_init(&b);
+}
+
 /* As before, but the connection was looked at a moment before its end. */
 TEST_LOOP(an_end_is_known_whenever_it_matters, 0, 2)
 {

@@ -130,7 +130,8 @@ TEST(sent_again_as_the_reply_was_not_read_before_a_shutdown_and_a_close)
 {
 	struct sockaddr_in a = { .sin_family = AF_INET,
 				 .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-	struct tcp_options o = { .unread_ms = 60000 };
+	struct tcp_options o = { .unread_ms = 60000,
+				 .reply_ms = 60000 };
 	struct xprt_listener *l;
 	char byte;
 	int fd;

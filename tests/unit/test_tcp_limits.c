@@ -170,7 +170,8 @@ static void connect_until_all_answer(int *fds, unsigned n)
 /* As benchmarks, and mount(8), whose connections come one after the other. */
 TEST(a_client_may_have_all_its_connections_again_as_soon_as_it_left_them)
 {
-	struct tcp_options o = { .unread_ms = 3600 * 1000 };
+	struct tcp_options o = { .unread_ms = 3600 * 1000,
+				 .reply_ms = 3600 * 1000 };
 	int fds[40];
 
 	fx.env.max_peer_conns = ARRAY_SIZE(fds);

@@ -32,7 +32,8 @@ struct tcp_options {
 	uint32_t linger_ms;		/* 2 s; does not close when drained */
 	uint32_t unread_ms;		/* 200 ms; has ended in order, but
 					 * perhaps without reading a reply of
-					 * its last second */
+					 * the last... */
+	uint32_t reply_ms;		/* 800 ms */
 	/* Calls are not read while a connection has more than this... */
 	uint32_t max_calls;		/* 256; in progress */
 	size_t	 max_queued;		/* 8 MiB; bytes of replies unsent */

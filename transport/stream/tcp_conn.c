@@ -232,10 +232,11 @@ static void tcp_conn_release(struct tcp_conn *conn)
  * connections come and go, some are not waited for. */
 static bool may_be_unread(struct tcp_conn *conn)
 {
-	struct xprt_gate *gate = &conn->poller->listener->gate;
+	struct tcp_listener *l = conn->poller->listener;
 
-	if (conn->in.taken > 0 && socket_age(conn->fd.fd) < 800)
-		conn->parted = xprt_gate_part(gate, (const struct sockaddr *)
+	if (conn->in.taken > 0 && socket_age(conn->fd.fd) < l->o.reply_ms)
+		conn->parted = xprt_gate_part(&l->gate,
+					      (const struct sockaddr *)
 					      &conn->xprt.peer);
 	return conn->parted;
 }

@@ -121,6 +121,7 @@ static struct tcp_options with_defaults(const struct tcp_options *from)
 	set_default(&o.short_ms, 5000);
 	set_default(&o.linger_ms, 2000);
 	set_default(&o.unread_ms, 200);
+	set_default(&o.reply_ms, 800);
 	set_default(&o.max_calls, 256);
 	if (o.max_queued == 0)
 		o.max_queued = 8u << 20;

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The memory of connections under TLS: what each takes, and its bound. */
+#include <arpa/inet.h>
+#include <errno.h>
 #include <openssl/crypto.h>
 #include <openssl/pem.h>
 #include <stdatomic.h>
@@ -171,6 +173,35 @@ TEST(connections_beyond_their_memory_are_refused)
 	}
 	for (int i = 0; i < 4; i++)
 		tls_client_close(&c[i]);
+}
+
+static struct sockaddr *address(const char *text)
+{
+	static struct sockaddr_in sa = { .sin_family = AF_INET };
+
+	ck_assert_int_eq(inet_pton(AF_INET, text, &sa.sin_addr), 1);
+	return (struct sockaddr *)&sa;
+}
+
+TEST(the_last_memory_is_for_addresses_without_any)
+{
+	static const char *const some[] = {
+		"192.0.2.1", "192.0.2.1", "192.0.2.1",
+		"192.0.2.2", "192.0.2.2", "192.0.2.2",
+		"192.0.2.3", "192.0.2.4",
+	};
+	struct tls_server *s = tls_server_create();
+
+	tls_server_limit(s, 8 * TLS_CONN_BYTES);
+	for (unsigned i = 0; i < ARRAY_SIZE(some); i++) {
+		ck_assert_int_eq(tls_server_enter(s, address(some[i])), 0);
+		if (i >= 5)
+			ck_assert_int_eq(tls_server_enter(s, address(some[0])),
+					 i < 7 ? -EDQUOT : -EUSERS);
+	}
+	for (unsigned i = 0; i < ARRAY_SIZE(some); i++)
+		tls_server_leave(s, address(some[i]));
+	tls_server_destroy(s);
 }
 
 /* Calls behind AUTH_TLS that came with it are not run either. */

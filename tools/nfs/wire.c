@@ -231,7 +231,7 @@ static int fill_wire(struct nfsc_wire *w)
 
 void wire_poll(struct nfsc_wire *w, struct pollfd *p)
 {
-	/* What has come while it is full can't be taken, and is no event. */
+	/* While it is full, bytes that have come are no event: they wait. */
 	*p = (struct pollfd){ .fd = w->fd,
 			      .events = w->full ? POLLOUT : POLLIN };
 	if (!cds_list_empty(&w->unsent))

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Which calls are run and which are answered from the cache, over TCP.  Each
  * test looks at the directory to see which ran. */
+#include "rpc/drc_rule.h"
 #include "tests/server/dup_fixture.h"
 
 #include <netinet/tcp.h>
 #include <poll.h>
-
-#include "rpc/drc_rule.h"
 
 /* Runs c, RENAME of a to b, on a new connection that never hears of it; only
  * TCP knows. */

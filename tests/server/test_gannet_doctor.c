@@ -378,7 +378,7 @@ TEST(calls_that_are_denied_are_told)
 	liar_start(&l);
 	start(WAY_TCP);
 	ck_assert_int_eq(TOOL("doctor", at(l.port)), 3);
-	has("it may ask for another flavor than AUTH_SYS\n");
+	has("it may ask for another flavor than this one, or for TLS\n");
 	has("To mend: let 127.0.0.1 take AUTH_SYS for /e (sec=sys)\n");
 	liar_stop(&l);
 	stop();

@@ -190,8 +190,10 @@ TEST(the_last_memory_is_for_addresses_without_any)
 		"192.0.2.2", "192.0.2.2", "192.0.2.2",
 		"192.0.2.3", "192.0.2.4",
 	};
-	struct tls_server *s = tls_server_create();
+	struct tls_server *s;
 
+	tls_rig_start(NULL, true);
+	s = rig.srv.tls;
 	tls_server_limit(s, 8 * TLS_CONN_BYTES);
 	for (unsigned i = 0; i < ARRAY_SIZE(some); i++) {
 		ck_assert_int_eq(tls_server_enter(s, address(some[i])), 0);
@@ -201,7 +203,6 @@ TEST(the_last_memory_is_for_addresses_without_any)
 	}
 	for (unsigned i = 0; i < ARRAY_SIZE(some); i++)
 		tls_server_leave(s, address(some[i]));
-	tls_server_destroy(s);
 }
 
 /* Calls behind AUTH_TLS that came with it are not run either. */

@@ -333,10 +333,6 @@ void export_drop_client(struct export *e, unsigned i);
 void export_set_drop(struct export_set *set, unsigned i);
 /* Adds a warning.  Takes @where, which can be NULL: out of memory. */
 int export_set_note(struct export_set *set, char *where, const char *text);
-/* Logs that nobody waits for @e, whose mount has @failed or does not end, and
- * tells @set, or NULL. */
-void export_set_tell_late(const struct export_set *set, const struct export *e,
-			  bool failed);
 /* The snapshot, or NULL.  In an RCU section. */
 struct export_set *export_set_now(struct export_table *t);
 /* The snapshot, counted, or NULL. */

@@ -6,8 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/fail.h"
-#include "lib/log.h"
 #include "lib/rcu.h"
 
 int export_set_alloc(struct export_set **out)
@@ -127,22 +125,6 @@ void export_set_late(struct export_set *set,
 {
 	set->late = fn;
 	set->late_arg = arg;
-}
-
-void export_set_tell_late(const struct export_set *set, const struct export *e,
-			  bool failed)
-{
-	const struct log_fields about = { .export = e->path };
-	char *text;
-
-	fail_with(&text, failed ? "%s: '%s' can't be exported yet%s" :
-		  "%s: '%s' does not answer; not waiting for it%s", e->where,
-		  e->path, tree_is_mounted(e->tree) ? ", it stays as it was" :
-		  ", its clients have to wait");
-	log_print_with(LOG_LEVEL_WARN, &about, "%s", text ? : e->path);
-	if (set && set->late && text)
-		set->late(set->late_arg, text);
-	free(text);
 }
 
 struct export *export_set_find(const struct export_set *set, const char *path)

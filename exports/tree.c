@@ -165,11 +165,6 @@ static void wake_younger(const struct tree *tree)
 			crew_run(&x->job);
 }
 
-static uint64_t path_hash(const char *path)
-{
-	return hash_bytes(path, strlen(path));
-}
-
 /* A child's number and id follow from paths and its file system's number. */
 static int number_child(struct tree *tree, struct vfs_fs *fs)
 {
@@ -461,7 +456,7 @@ int tree_open_child(struct export_table *t, const struct export *top,
 		child.mountpoint = NULL;
 		child.path = (char *)(uintptr_t)path;	/* copied */
 		child.has_fsid = false;
-		child.fsid = path_hash(top->path);
+		child.fsid = hash_bytes(top->path, strlen(top->path));
 	}
 	err = tree_create(t, &child, true, &tree);
 	if (err == 0)
@@ -492,7 +487,7 @@ bool tree_belongs(const struct export_tree *e, const struct export *top)
 	const struct tree *tree = tree_of(e);
 
 	if (!tree->mountpoint)
-		return path_hash(top->path) == tree->fsid;
+		return hash_bytes(top->path, strlen(top->path)) == tree->fsid;
 	return top->mountpoint && strcmp(top->path, e->path) == 0 &&
 	       strcmp(top->mountpoint, tree->mountpoint) == 0 &&
 	       is_same_tree(tree, top);
@@ -553,6 +548,23 @@ int tree_bind(struct export_table *t, struct export *e, char **err)
 	return ret;
 }
 
+/* @e, whose mount has @failed or does not end, is not waited for. */
+static void note_late(const struct export_set *set, const struct export *e,
+		      bool failed)
+{
+	const struct log_fields about = { .export = e->path };
+	char *text;
+
+	fail_with(&text, failed ? "%s: '%s' can't be exported yet%s" :
+		  "%s: '%s' does not answer; not waiting for it%s", e->where,
+		  e->path, tree_is_mounted(e->tree) ? ", it stays as it was" :
+		  ", its clients have to wait");
+	log_print_with(LOG_LEVEL_WARN, &about, "%s", text ? : e->path);
+	if (set && set->late && text)
+		set->late(set->late_arg, text);
+	free(text);
+}
+
 int tree_settle(struct export_table *t, const struct export_set *set,
 		const struct export *e, uint64_t until, char **err)
 {
@@ -570,13 +582,11 @@ int tree_settle(struct export_table *t, const struct export_set *set,
 	for (struct tree *x = tree; open && x; x = elder_of(x))
 		x->late = true;
 	mutex_unlock(&t->trees_lock);
-	/* Its own job logs it. */
-	if (open && (told || (failed && t->lenient)))
+	/* Else its own job logs it. */
+	if (open && !told && !(failed && t->lenient))
+		note_late(set, e, failed);
+	if (open)
 		return 0;
-	if (open) {
-		export_set_tell_late(set, e, failed);
-		return 0;
-	}
 	if (tree->err < 0)
 		return cannot_export(err, e->where, e->path, tree->err,
 				     tree->why);

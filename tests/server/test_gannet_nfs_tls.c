@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* ./gannet-nfs over TLS: against ./gannetd, and a server that lies. */
+#include <netinet/in.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -320,13 +321,25 @@ TEST(a_common_name_proves_no_server)
 	stop();
 }
 
+/* A container can be without. */
+static bool has_loopback6(void)
+{
+	struct sockaddr_in6 a = { .sin6_family = AF_INET6,
+				  .sin6_addr = IN6ADDR_LOOPBACK_INIT };
+	int fd = socket(AF_INET6, SOCK_STREAM, 0);
+	bool has = fd >= 0 && bind(fd, (struct sockaddr *)&a, sizeof(a)) == 0;
+
+	if (fd >= 0)
+		close(fd);
+	return has;
+}
+
 TEST(a_certificate_has_no_zone_of_an_address)
 {
 	struct tls_pki_cert c = { "IP:::1", NULL, -9, 3600, NULL };
 	char where[80];
 
-	/* A machine without IPv6 has no such addresses either. */
-	if (access("/proc/net/if_inet6", F_OK) < 0)
+	if (!has_loopback6())
 		return;
 	tls_pki_exchange(&pki, &c);
 	start_tls("tls");

@@ -368,8 +368,8 @@ static void grant(struct nlm *nlm, struct nlm_file *f, struct nlm_wait *w)
 	w->granted = true;
 	w->id = nlm->next_grant += NLM_CALL_BACKS;
 	nlm_wait_put(w, &nlm->grants);
-	/* If it was dropped meanwhile, its mark undoes this, and nobody is
-	 * told. */
+	/* The mark of a waiter that was dropped meanwhile undoes the grant; its
+	 * client gets no call. */
 	if (!w->dropped) {
 		stat_inc(nlm_waits_granted);
 		nlm_due_put(w, &nlm->due);

@@ -447,8 +447,8 @@ bool nlm_wait_has_left(const struct nlm_wait *w);
  * no memory. */
 bool nlm_wait_keep(struct nlm_wait *w, const struct nlm_span *at,
 		   uint32_t state);
-/* The host has restarted in @state: forgets those of w->before that it does not
- * keep. */
+/* The host has restarted in @state: forgets the parts of w->before that end
+ * with the restart. */
 void nlm_wait_restarted(struct nlm_wait *w, uint32_t state);
 /* Forgets w->before. */
 void nlm_wait_forget(struct nlm_wait *w);

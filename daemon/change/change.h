@@ -58,7 +58,8 @@ void outcome_fini(struct outcome *o);
 /* @text: a line for each. */
 void outcome_error(struct outcome *o, const char *text);
 void outcome_warn(struct outcome *o, const char *text);
-/* Warnings that are in the log already; a line for each.  NULL is none. */
+/* Adds each line of @text as a warning; the log has them already.  NULL is
+ * ignored. */
 void outcome_logged(struct outcome *o, const char *text);
 /* The setting of @row was @old and becomes @new: now, or at the next start. */
 void outcome_setting(struct outcome *o, const struct option_row *row,

@@ -97,9 +97,9 @@ static int try_audit(const struct options *old, const struct options *o,
 	return err;
 }
 
-/* Reads the files of TLS.  Sets *@keeps, without an error, if their disk does
- * not answer, and those of @old were the same: they go on, and *@why (NULL: no
- * memory) says so. */
+/* Reads the files of TLS.  If their disk does not answer, and @old names the
+ * same files, this sets *@keeps and returns 0: the one in use stays, and
+ * *@why (NULL: no memory) says so. */
 static int read_tls(const struct options *old, const struct options *o,
 		    struct tls_config **config, bool *keeps, char **why)
 {

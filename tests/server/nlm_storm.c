@@ -241,7 +241,7 @@ static bool is_forgotten(struct nlm_wait *w)
 		!nlm_grant_next(w->file, w->owner, &w->at, NULL));
 }
 
-/* A locker without a hold: a lock that nobody holds. */
+/* The backend gives no locker a lock without a hold. */
 static void check_lockers(void)
 {
 	const struct nlm_hold *h;
@@ -253,7 +253,7 @@ static void check_lockers(void)
 		for_each_file(f, i)
 			cds_list_for_each_entry(h, &f->holds, on_file)
 				found |= h->locker.id == lockers[k].id;
-		ck_assert_msg(found, "the backend has a lock of nobody");
+		ck_assert_msg(found, "the backend has a lock without a hold");
 	}
 }
 

@@ -211,7 +211,7 @@ TEST(doctor_tells_a_failed_handshake_from_no_tls)
 	stop();
 }
 
-/* MOUNT can be a program of its own, as Linux's mountd is. */
+/* Linux's mountd is another program than its NFS server. */
 TEST(doctor_finds_a_mount_service_without_tls)
 {
 	struct tls_liar l = { .lie = LIE_NO_VERIFIER, .pki = &pki };

@@ -142,7 +142,7 @@ TEST(a_few_leave_places_for_others)
 	leave("192.0.2.1", 0);
 	leave("192.0.2.1", 3);
 	ck_assert_int_eq(enter("192.0.2.1", 0), 0);
-	/* One that has a place gets no other, nor does its network. */
+	/* An address with a place gets no other, nor does its network. */
 	ck_assert_int_eq(enter("192.0.2.1", 3), -EDQUOT);
 	ck_assert_int_eq(enter("192.0.2.3", 2), -EDQUOT);
 	ck_assert_int_eq(enter("2001:db8::2", 1), -EDQUOT);

@@ -169,7 +169,8 @@ static struct guard *new_guard(const struct tls *t, int fd, const char *host)
 
 /* ---- STARTTLS and the handshake */
 
-/* RFC 9289 section 4.1.  0; -EOPNOTSUPP, there is none; or another -errno. */
+/* RFC 9289 section 4.1.  0; -EOPNOTSUPP: the server has no TLS; or another
+ * -errno. */
 static int ask_for_tls(struct nfsc_wire *w, const struct rpc_procedure *null,
 		       int ms)
 {

@@ -42,24 +42,13 @@ static void make_place(void)
 	place = SSL_get_ex_new_index(0, NULL, NULL, NULL, free_shown);
 }
 
-/* A certificate with a list of purposes can have those of TLS, or RPC's own
- * (RFC 9289 section 5.2.1.1). */
+/* A certificate that lists its uses has to list servers of TLS, or of RPC (RFC
+ * 9289 section 5.2.1.1); OpenSSL says that one without a list has all. */
 static bool serves_rpc(X509 *cert)
 {
-	EXTENDED_KEY_USAGE *uses = X509_get_ext_d2i(cert, NID_ext_key_usage,
-						    NULL, NULL);
-	bool serves = !uses;
-	char oid[32];
-
-	for (int i = 0; uses && i < sk_ASN1_OBJECT_num(uses); i++) {
-		OBJ_obj2txt(oid, sizeof(oid), sk_ASN1_OBJECT_value(uses, i),
-			    1);
-		serves |= strcmp(oid, "1.3.6.1.5.5.7.3.1") == 0 ||
-			  strcmp(oid, "1.3.6.1.5.5.7.3.34") == 0 ||
-			  strcmp(oid, "2.5.29.37.0") == 0;
-	}
-	EXTENDED_KEY_USAGE_free(uses);
-	return serves;
+	return X509_get_extended_key_usage(cert) &
+	       (XKU_SSL_SERVER | XKU_ANYEKU) ||
+	       tls_has_use(cert, "1.3.6.1.5.5.7.3.34");
 }
 
 /* RFC 8446 section 4.4.2.2: the server's own key has to sign. */
@@ -93,7 +82,7 @@ static int verify_server(X509_STORE_CTX *ctx, void *arg)
 
 	if (!shown->cert && cert && X509_up_ref(cert) == 1)
 		shown->cert = cert;
-	/* The usual purpose does not know those of RPC. */
+	/* OpenSSL's purpose of servers refuses the key usages of RPC. */
 	X509_VERIFY_PARAM_set_purpose(X509_STORE_CTX_get0_param(ctx),
 				      X509_PURPOSE_ANY);
 	ok = X509_verify_cert(ctx);

@@ -19,6 +19,8 @@ extern const uint8_t tls_sunrpc[];
 
 /* The modes that tls.c relies on. */
 void tls_set_modes(SSL_CTX *ctx);
+/* True if @cert lists the extended key usage @use, a number as text. */
+bool tls_has_use(X509 *cert, const char *use);
 /* The certificate and the key.  0, or -errno with the reason in *@why. */
 int tls_read_own(SSL_CTX *ctx, const struct tls_files *f, char **why);
 /* Returns that, from the thread's queue of errors, about the file @path. */

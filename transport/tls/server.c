@@ -51,8 +51,7 @@ static int pass_anyone(X509_STORE_CTX *ctx, void *arg)
 	return 1;
 }
 
-/* id-kp-rpcTLSClient (RFC 9289 section 5.2.1) is one of @cert's uses. */
-static bool is_for_rpc(X509 *cert)
+bool tls_has_use(X509 *cert, const char *use)
 {
 	EXTENDED_KEY_USAGE *uses = X509_get_ext_d2i(cert, NID_ext_key_usage,
 						    NULL, NULL);
@@ -61,11 +60,14 @@ static bool is_for_rpc(X509 *cert)
 
 	for (int i = 0; i < sk_ASN1_OBJECT_num(uses) && !found; i++) {
 		OBJ_obj2txt(oid, sizeof(oid), sk_ASN1_OBJECT_value(uses, i), 1);
-		found = strcmp(oid, "1.3.6.1.5.5.7.3.33") == 0;
+		found = strcmp(oid, use) == 0;
 	}
 	EXTENDED_KEY_USAGE_free(uses);
 	return found;
 }
+
+/* id-kp-rpcTLSClient (RFC 9289 section 5.2.1). */
+#define RPC_CLIENT	"1.3.6.1.5.5.7.3.33"
 
 /* OpenSSL wants a certificate to be for HTTP's clients if it says what it is
  * for.  It has checked that CAs are CAs before. */
@@ -75,7 +77,7 @@ static int pass_rpc(int ok, X509_STORE_CTX *ctx)
 	uint32_t signs = X509v3_KU_DIGITAL_SIGNATURE;
 
 	if (ok || X509_STORE_CTX_get_error(ctx) != X509_V_ERR_INVALID_PURPOSE ||
-	    !is_for_rpc(cert))
+	    !tls_has_use(cert, RPC_CLIENT))
 		return ok;
 	if (X509_STORE_CTX_get_error_depth(ctx) == 0 &&
 	    !(X509_get_key_usage(cert) & signs))

@@ -153,6 +153,26 @@ TEST(without_a_trust_store_a_certificate_proves_nothing)
 	ck_assert(is_served(rig.pki.stranger));
 }
 
+/* RFC 9289 section 5 and RFC 8446 section 9.1: every peer has the first. */
+TEST(a_client_can_have_a_single_suite)
+{
+	static const char *const suites[] = {
+		"TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384",
+		"TLS_CHACHA20_POLY1305_SHA256",
+	};
+
+	tls_rig_start(NULL, true);
+	for (unsigned i = 0; i < ARRAY_SIZE(suites); i++) {
+		const struct tls_client_config config = { .suites = suites[i] };
+		struct tls_client c;
+
+		ck_assert(tls_client_start(&c, rig.srv.port, &config));
+		ck_assert_str_eq(SSL_get_cipher_name(c.ssl), suites[i]);
+		ck_assert_int_eq(tls_rig_ask(&c), NFS3_OK);
+		tls_client_close(&c);
+	}
+}
+
 /* ---- exports */
 
 enum { CLEAR, TLS, MTLS, NWAYS };

@@ -51,6 +51,7 @@ struct tls_client_config {
 	int	    version;		/* the latest; TLS1_3_VERSION */
 	const char *cert;		/* file of a certificate and its key */
 	const char *groups;		/* for the exchange of keys */
+	const char *suites;		/* of ciphers, those of TLS 1.3 */
 };
 
 struct tls_client {

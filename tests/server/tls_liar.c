@@ -53,7 +53,8 @@ static void put_reply(struct xdr_out *x, uint32_t xid, uint32_t flavor,
 	xdr_put_u32(x, 0);
 	xdr_put_u32(x, flavor);
 	xdr_put_opaque(x, verifier, (uint32_t)strlen(verifier));
-	xdr_put_u32(x, 0);		/* SUCCESS */
+	/* PROG_UNAVAIL: it is no obstacle (RFC 9289 section 4.1). */
+	xdr_put_u32(x, 1);
 }
 
 /* The reply to the call that asks for TLS. */

@@ -58,7 +58,8 @@ print_tls()
 {
 	cat <<-END
 	The client needs Linux 6.5 or later, and tlshd (package ktls-utils) with
-	this in its configuration, /etc/tlshd.conf, which it reads as it starts:
+	this in its configuration, which it reads as it starts: /etc/tlshd.conf,
+	or /etc/tlshd/config in newer versions:
 
 	    [authenticate.client]
 	    x509.truststore=$tls/ca.pem

@@ -504,7 +504,8 @@ TEST(the_examples_of_the_manual_work)
 	*to = '\0';
 	while ((to = strstr(from, "\\e")))
 		memcpy(to, " \\", 2);
+	export_table_protection(table, RPC_MTLS);
 	publish(from);
-	ck_assert_uint_eq(count_lines(clients()), 7);
+	ck_assert_uint_eq(count_lines(clients()), 9);
 	free(text);
 }

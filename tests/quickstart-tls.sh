@@ -31,7 +31,7 @@ make_certificate()
 write_names()
 {
 	local name
-	printf 'subjectAltName=DNS:localhost,IP:127.0.0.1'
+	printf 'subjectAltName=DNS:localhost,IP:127.0.0.1,IP:::1'
 	for name in "$(uname -n)" "$(hostname -f 2>/dev/null)"; do
 		[ -z "$name" ] || printf ',DNS:%s' "$name"
 	done

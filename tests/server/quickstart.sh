@@ -205,6 +205,8 @@ if command -v openssl >/dev/null; then
 		says "^    x509.truststore=$tls/ca.pem"
 	check 'the certificate is of that CA' openssl verify -CAfile \
 		"$tls/ca.pem" -verify_ip 127.0.0.1 "$tls/server.pem"
+	check 'and for ::1 as well' openssl verify -CAfile \
+		"$tls/ca.pem" -verify_ip ::1 "$tls/server.pem"
 	check 'nobody else can read its key' test 600 = \
 		"$(stat -c %a "$tls/server.key")"
 	check 'the server demands TLS' \

@@ -189,7 +189,8 @@ static uint32_t owner_of_a_file_of(const char *user)
 	return uid;
 }
 
-/* Machines are user 0; a principal without a user is the anonymous one. */
+/* Machines are user 0, which a rule can squash; a principal without a user is
+ * the anonymous one. */
 TEST(a_principal_acts_as_its_user)
 {
 	uint32_t uid;
@@ -209,6 +210,11 @@ TEST(a_principal_acts_as_its_user)
 			  getpwnam("daemon")->pw_uid);
 	ck_assert_uint_eq(owner_of_a_file_of("bob"), 65534);
 	ck_assert_uint_eq(owner_of_a_file_of("carol"), 65534);
+	harness_publish(&d.srv, "/mem 127.0.0.1(rw,insecure,sec=krb5p)\n");
+	login("host/localhost");
+	create("squashed", &uid);
+	ck_assert_uint_eq(uid, 65534);
+	logout();
 	teardown();
 }
 

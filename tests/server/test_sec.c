@@ -255,28 +255,46 @@ TEST(nfsacl_takes_the_flavors_of_the_rule)
 	const struct caller_cred *const creds[] = { &by_sys, &by_none,
 						    &by_krb5 };
 
-	for (unsigned i = 0; i < 3; i++) {
-		caller_begin(&c, NFSACL_PROGRAM, NFSACL_VERSION, 1, creds[i]);
+	for (unsigned i = 0; i < 6; i++) {
+		bool sets = i % 2;
+
+		caller_begin(&c, NFSACL_PROGRAM, NFSACL_VERSION,
+			     sets ? NFSACLPROC3_SETACL : NFSACLPROC3_GETACL,
+			     creds[i / 2]);
 		nfs_put_fh(&c, &tops[E_KRB]);
-		xdr_put_u32(&c.out, 0xf);
-		ck_assert_int_eq(caller_send(&c) == DENIED, i < 2);
+		xdr_put_u32(&c.out, sets ? 0 : 0xf);
+		/* Two empty lists. */
+		for (unsigned k = 0; sets && k < 4; k++)
+			xdr_put_u32(&c.out, 0);
+		ck_assert_uint_eq(caller_send(&c), i < 4 ? DENIED :
+				  RPC_SUCCESS);
 	}
 }
 
-static uint32_t quota(const char *path, const struct caller_cred *cred)
+/* GETQUOTA, or GETACTIVEQUOTA; those that set are for nobody. */
+static uint32_t quota(uint32_t vers, bool active, const char *path,
+		      const struct caller_cred *cred)
 {
-	caller_begin(&c, 100011, 1, 1, cred);
+	caller_begin(&c, 100011, vers, active ? 2 : 1, cred);
 	xdr_put_opaque(&c.out, path, (uint32_t)strlen(path));
+	if (vers == 2)
+		xdr_put_u32(&c.out, 0);		/* of a user */
 	xdr_put_u32(&c.out, 0);
 	return caller_send(&c);
 }
 
 TEST(rquota_takes_the_flavors_of_the_rule)
 {
-	ck_assert_uint_eq(quota("/krb", &by_sys), DENIED);
-	ck_assert_uint_eq(quota("/krb", &by_none), DENIED);
-	ck_assert_uint_eq(quota("/krb", &by_krb5i), RPC_SUCCESS);
-	ck_assert_uint_eq(quota("/sys", &by_sys), RPC_SUCCESS);
+	for (unsigned i = 0; i < 4; i++) {
+		uint32_t v = 1 + i / 2;
+		bool on = i % 2;
+
+		ck_assert_uint_eq(quota(v, on, "/krb", &by_sys), DENIED);
+		ck_assert_uint_eq(quota(v, on, "/krb", &by_none), DENIED);
+		ck_assert_uint_eq(quota(v, on, "/krb", &by_krb5i),
+				  RPC_SUCCESS);
+		ck_assert_uint_eq(quota(v, on, "/sys", &by_sys), RPC_SUCCESS);
+	}
 }
 
 /* NLM_TEST of version 4; its status. */

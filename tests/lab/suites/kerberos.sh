@@ -1,69 +1,20 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: BSD-2-Clause
-# The kernel's client with Kerberos, and a KDC in the guest: krb5, krb5i and
-# krb5p over TCP and rxe, krb5p over siw and iWARP in user space, where nobody
-# on the way reads the data.  Users are who their tickets say, as long as these
-# last, and go on when the server is another, or has another key.
-# shellcheck source=tests/lab/lib.sh
-. "$LAB/lib.sh"
-if [ "$SERVER" = knfsd ]; then
-	skip 'clients prove who they are' "it takes gannetd"
+# The kernel's client with Kerberos: krb5, krb5i and krb5p over TCP and rxe,
+# krb5p over siw and iWARP in user space, where nobody on the way reads the
+# data.  Users are who their tickets say, as long as these last and the clocks
+# agree, and go on when the server is another, or has another key.
+# shellcheck source=tests/lab/realm.sh
+. "$LAB/realm.sh"
+lacks=$(realm_lacks)
+if [ -n "$lacks" ]; then
+	skip 'clients prove who they are' "$lacks"
 	exit 0
 fi
-if [ ! -e "$BUILD/modules/krb5/krb5.so" ] ||
-		! type -P krb5kdc kadmin.local kinit > /dev/null; then
-	skip 'clients prove who they are' "no module krb5, or no KDC"
-	exit 0
-fi
-host=lab.gannet.test realm=/run/realm dir=$SRV/kerberos mnt=/mnt/kerberos
-mkdir -p $realm "$dir" $mnt
-chmod 1777 "$dir"
-echo "192.0.2.1 $host" >> /etc/hosts
-"$LAB/../krb5/realm" $realm 88 aes256-cts-hmac-sha1-96 $host
-cp $realm/krb5.conf /etc/krb5.conf
-cp $realm/client.keytab /etc/krb5.keytab
-KRB5_KDC_PROFILE=$realm/kdc.conf krb5kdc -P $realm/pid -r GANNET.TEST
-rpc.gssd -p /var/lib/nfs/rpc_pipefs
-
-server_stop
-cat > $realm/gannet.conf <<EOF
-[exports]
-backend-dir = $BUILD/modules/krb5
-[server]
-krb5-keytab = $realm/server.keytab
-EOF
-options='(rw,insecure,no_root_squash,sec=krb5:krb5i:krb5p)'
-fabrics=verbs
-[ ! -e /sys/class/infiniband/siw0 ] || fabrics=verbs,iwarp
-serve()
-{
-	"$BUILD/gannetd" --config $realm/gannet.conf --foreground \
-		--no-rpcbind --rdma $fabrics --state-dir $realm/state --export \
-		"$dir 192.0.2.0/24$options 198.51.100.0/24$options" \
-		> "$OUT/kerberos.log" 2>&1 &
-	echo $! > $realm/server
-	disown
-	wait_for 60 grep '^ready$' "$OUT/kerberos.log"
-}
-serve
+realm_start
 # The end has a mark that a packet holds many times.
 mark='nobody on the way may read this line'
 { head -c 1500001 /dev/urandom; yes "$mark" | head -c 100000; } > $realm/data
-
-# mounted TRANSPORT SEC.  Tickets are for a name: it moves to the address.
-mounted()
-{
-	local proto=rdma port=20049 address=192.0.2.1
-	case $1 in
-	tcp) proto=tcp port=2049 ;;
-	siw) address=198.51.100.1 ;;
-	iwarp) address=198.51.100.1 port=20050 ;;
-	esac
-	sed "s/^[^ ]* $host\$/$address $host/" /etc/hosts > $realm/hosts
-	cp $realm/hosts /etc/hosts
-	mount -t nfs -o "vers=3,proto=$proto,port=$port,mountport=2049,$(
-		)mountproto=tcp,nolock,sec=$2" "$host:$dir" $mnt
-}
 
 # moves TRANSPORT SEC: what it writes is there, and what is there it reads.
 moves()
@@ -116,13 +67,6 @@ if ! type -P python3 > /dev/null; then
 	in_clear() { moves "$@"; }
 fi
 
-# has DEVICE TRANSPORT
-has()
-{
-	[ -e "/sys/class/infiniband/$1" ] ||
-		{ skip "data moves over $2" "no $1 here"; false; }
-}
-
 check 'data moves with krb5 over tcp' moves tcp krb5
 check 'with krb5i it is seen on the way' in_clear tcp krb5i
 check 'with krb5p it is not' hidden tcp krb5p
@@ -133,16 +77,18 @@ if has rxe0 rdma; then
 fi
 if has siw0 siw; then
 	check 'nor with krb5p over siw' hidden siw krb5p
+fi
+if has_iwarp; then
 	check 'nor with krb5p over iwarp' hidden iwarp krb5p
 fi
 check 'sec=sys is refused' refused 'denied' mounted tcp sys
 
-as() { setpriv --reuid "$1" --regid "$1" --clear-groups sh -c "$2"; }
+# Without sec= the client takes the first flavor that it has.
 tickets()
 {
-	kinit -k -t $realm/client.keytab -c FILE:/tmp/krb5cc_1 alice
-	chown 1 /tmp/krb5cc_1
-	mounted tcp krb5p
+	ticket
+	mounted tcp
+	grep " $mnt .*sec=krb5i," /proc/mounts
 	as 1 "umask 077; echo mine > $mnt/mine"
 	[ "$(stat -c %u "$dir/mine")" = 1 ]
 	as 1 "cat $mnt/mine"
@@ -150,15 +96,6 @@ tickets()
 	umount $mnt
 }
 check 'a user is who the ticket says, and without one none' tickets
-
-# ticket [OPTION]...: alice's, who is user 1.
-ticket()
-{
-	kinit -k -t $realm/client.keytab -c FILE:/tmp/krb5cc_1 "$@" alice
-	chown 1 /tmp/krb5cc_1
-}
-
-may_change() { as 1 "touch $mnt/mine"; }
 
 # The kernel keeps the context that it has until the mount ends.
 destroyed()
@@ -172,7 +109,7 @@ destroyed()
 }
 check 'a ticket that is destroyed is gone for the next mount' destroyed
 
-short_ticket() { ticket -l 10s && may_change; }
+short_ticket() { ticket 1 alice -l 10s && may_change; }
 expired()
 {
 	mounted tcp krb5p
@@ -183,6 +120,37 @@ expired()
 	umount $mnt
 }
 check 'a ticket ends with its time, and the next one counts' expired
+
+# skewed SECONDS: alice's tickets, with which libkrb5 takes the time of this
+# machine for wrong by so much, as the header of the file says.
+skewed()
+{
+	local cache=/tmp/krb5cc_1 header
+	ticket
+	as 1 "kvno -q -c FILE:$cache nfs/$host"
+	header=$(od -An -j3 -N1 -tu1 $cache)
+	{
+		printf '\5\4\0\14\0\1\0\10'
+		printf '%b' "$(printf '%08x' "$1" | sed 's/../\\x&/g')"
+		printf '\0\0\0\0'
+		tail -c +$((5 + header)) $cache
+	} > $realm/skewed
+	cp $realm/skewed $cache
+}
+
+clock()
+{
+	mounted tcp krb5p
+	skewed 600
+	refused 'denied' may_change
+	[ "$SERVER" = knfsd ] || wait_for 60 grep \
+		"warn: .*no context of RPCSEC_GSS: .*(the clocks of" "$log"
+	echo other > $mnt/root
+	skewed 200
+	wait_for 60 may_change
+	umount $mnt
+}
+check 'a clock that is off is refused, and hurts nobody else' clock
 
 restarted()
 {
@@ -196,29 +164,55 @@ restarted()
 	[ "$(<"$dir/root")" = "$1" ]
 	umount $mnt
 }
-transport=tcp
-[ ! -e /sys/class/infiniband/rxe0 ] || transport=rdma
-check 'clients go on when the server was restarted' restarted $transport
-
-# Tickets for the old key last as long as it is in the file.
+# rolled FILE: there, another key is beside the old one.
 rolled()
 {
-	mounted tcp krb5p
-	may_change
 	KRB5_KDC_PROFILE=$realm/kdc.conf kadmin.local -r GANNET.TEST \
-		-q "ktadd -k $realm/server.keytab nfs/$host"
-	may_change
-	umount $mnt
-	mounted tcp krb5p
-	may_change
-	umount $mnt
+		-q "ktadd -k $1 nfs/$host"
+}
+
+# kept_ticket UID USER: from before, for the server.
+kept_ticket()
+{
+	ticket "$1" "$2"
+	as "$1" "kvno -q -c FILE:/tmp/krb5cc_$1 nfs/$host"
+	mv /tmp/krb5cc_"$1" $realm/ticket-"$1"
+}
+use_kept_ticket() { mv $realm/ticket-"$1" /tmp/krb5cc_"$1"; }
+
+# A file that was made elsewhere takes the keytab's place twice: with the old
+# key and another one, then with that one alone.
+replaced()
+{
 	ticket
+	kept_ticket 2 bin
+	kept_ticket 3 sys
 	mounted tcp krb5p
 	may_change
+	cp $realm/server.keytab $realm/both.keytab
+	rolled $realm/both.keytab
+	mv $realm/both.keytab $realm/server.keytab
+	may_change
+	use_kept_ticket 2
+	may_change 2
+
+	printf 'rkt %s\ndelent 1\nwkt %s\n' $realm/server.keytab \
+		$realm/new.keytab | ktutil
+	mv $realm/new.keytab $realm/server.keytab
+	may_change
+	may_change 2
+	use_kept_ticket 3
+	refused 'denied' may_change 3
+	grep 'no context of RPCSEC_GSS: .*an old ticket needs kinit' "$log"
+	ticket 3 sys
+	wait_for 60 may_change 3
 	umount $mnt
 }
-check 'another key is added while clients use the old one' rolled
-kill "$(<$realm/server)"
-wait_for 60 is_gone "$(<$realm/server)"
-kill "$(<$realm/pid)"
-server_start
+if [ "$SERVER" = gannetd ]; then
+	transport=tcp
+	[ ! -e /sys/class/infiniband/rxe0 ] || transport=rdma
+	check 'clients go on when the server was restarted' \
+		restarted $transport
+	check 'the keytab is replaced while clients use the old key' replaced
+fi
+realm_end

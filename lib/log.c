@@ -233,6 +233,16 @@ void log_print(enum log_level level, const char *fmt, ...)
 	va_end(ap);
 }
 
+void log_lines(enum log_level level, const char *text)
+{
+	const char *end;
+
+	for (const char *line = text; line; line = *end ? end + 1 : NULL) {
+		end = strchrnul(line, '\n');
+		log_at(level, "%.*s", (int)(end - line), line);
+	}
+}
+
 void log_print_with(enum log_level level, const struct log_fields *fields,
 		    const char *fmt, ...)
 {

@@ -69,6 +69,9 @@ void log_print_with(enum log_level level, const struct log_fields *fields,
 		    const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 
+/* Prints each line of @text. */
+void log_lines(enum log_level level, const char *text);
+
 #define log_at(level, ...) do { \
 		if (log_wanted(level)) \
 			log_print((level), __VA_ARGS__); \

@@ -261,6 +261,9 @@ int exports_check(const struct options *o, const struct backends *backends,
 		return err;
 	}
 	tls_config_free(tls);
+	if (why)
+		log_lines(LOG_LEVEL_WARN, why);
+	free(why);
 	err = export_table_create(&config, &t);
 	if (err) {
 		log_err("cannot check: %s", strerror(-err));

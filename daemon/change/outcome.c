@@ -24,12 +24,7 @@ void outcome_fini(struct outcome *o)
 
 void outcome_error(struct outcome *o, const char *text)
 {
-	const char *end;
-
-	for (const char *line = text; line; line = *end ? end + 1 : NULL) {
-		end = strchrnul(line, '\n');
-		log_err("%.*s", (int)(end - line), line);
-	}
+	log_lines(LOG_LEVEL_ERR, text);
 	if (!o)
 		return;
 	free(o->error);
@@ -47,7 +42,7 @@ void outcome_logged(struct outcome *o, const char *text)
 
 void outcome_warn(struct outcome *o, const char *text)
 {
-	log_warn("%s", text);
+	log_lines(LOG_LEVEL_WARN, text);
 	outcome_logged(o, text);
 }
 

@@ -135,7 +135,7 @@ int tune_reload(const struct options *start, struct options **now,
 	if (err) {
 		outcome_error(out, why ? why : strerror(-err));
 	} else {
-		if (keeps)
+		if (keeps || why)
 			outcome_warn(out, why ? : "TLS goes on as before");
 		export_table_manage_gids(exports, o->manage_gids);
 		export_table_protection(exports, options_protection(o));

@@ -26,6 +26,8 @@ int tls_part_start(struct tls_part *t, const struct options *o,
 	else if (config)
 		log_info("TLS: serving with the certificate in %s",
 			 o->tls_cert);
+	if (!err && why)
+		log_lines(LOG_LEVEL_WARN, why);
 	free(why);
 	if (err)
 		return err;

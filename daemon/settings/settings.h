@@ -210,9 +210,10 @@ bool options_has_krb5(const struct options *o);
 
 /* tls_files - the files of TLS. */
 
-/* Reads the files of TLS; *@out is NULL if @o names none.  0, or -errno with
- * the reason in *@why (malloced; NULL: no memory for it).  -ETIMEDOUT: their
- * file system had not answered at @until (clock_ns(); UINT64_MAX: it waits). */
+/* Reads the files of TLS; *@out is NULL if @o names none.  0, with warnings
+ * about them in *@why, a line each (malloced; NULL: none); or -errno with the
+ * reason there (NULL: no memory for it).  -ETIMEDOUT: their file system had not
+ * answered at @until (clock_ns(); UINT64_MAX: it waits). */
 int options_tls(const struct options *o, uint64_t until,
 		struct tls_config **out, char **why);
 /* Both name the same files. */

@@ -94,6 +94,17 @@ static int read_until(const char *const *names, uint64_t until,
 	return err;
 }
 
+/* Puts the lines of @text to *@out, each with the prefix "TLS: ". */
+static void name_subject(char *text, char **out)
+{
+	char *line, *named;
+
+	while ((line = strsep(&text, "\n"))) {
+		fail_with(&named, "TLS: %s", line);
+		fail_too(out, named);
+	}
+}
+
 int options_tls(const struct options *o, uint64_t until,
 		struct tls_config **out, char **why)
 {
@@ -114,8 +125,9 @@ int options_tls(const struct options *o, uint64_t until,
 	if (!o->tls_cert)
 		return 0;
 	err = read_until(names, until, out, &text);
-	if (err && asprintf(why, "TLS: %s", text ? text : strerror(-err)) < 0)
-		*why = NULL;
+	if (err && !text)
+		text = strdup(strerror(-err));
+	name_subject(text, why);
 	free(text);
 	return err;
 }

@@ -126,6 +126,7 @@ static void start_tls(struct harness *h, const struct harness_config *c,
 	char *why;
 
 	must(tls_config_read(c->tls, &config, &why), "tls");
+	free(why);
 	h->tls = tls_server_create();
 	h->handshakes = rpc_handshakes_create(h->server, 2);
 	if (!h->tls || !h->handshakes)

@@ -169,6 +169,10 @@ TEST(bench_runs_over_tls)
 
 TEST(doctor_names_the_fault)
 {
+	struct tls_pki_cert c = { "DNS:localhost,IP:127.0.0.1", NULL, -9, 3600,
+				  NULL };
+
+	tls_pki_exchange(&pki, &c);
 	start_tls("tls");
 	ck_assert_msg(TOOL("doctor", CA, url("")) == 0, "%s", out);
 	reports(",xprtsec=tls ");

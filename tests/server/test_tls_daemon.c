@@ -202,6 +202,67 @@ TEST(exports_can_demand_tls_where_there_is_tls)
 	ck_assert_int_eq(WEXITSTATUS(d.status), 0);
 }
 
+/* Puts there a certificate of these times, in days from now. */
+static void exchange(int from, int until)
+{
+	tls_pki_exchange(&pki, &(struct tls_pki_cert){
+			 .san = "DNS:localhost", .from = from * 86400L,
+			 .until = until * 86400L });
+}
+
+TEST(files_that_are_about_to_fail_are_warned_of)
+{
+	exchange(-1, 20);
+	ck_assert_int_eq(chmod(pki.key, 0604), 0);
+	ck_assert(!daemon_start(&d, ARGS("--check", MEM, TLS)));
+	ck_assert_int_eq(WEXITSTATUS(d.status), 0);
+	ck_assert(daemon_has_logged(&d, "TLS: the certificate in "));
+	ck_assert(daemon_start(&d, ARGS(MEM, TLS)));
+	ck_assert(daemon_logged(&d, "server.pem ends at 20"));
+	ck_assert(daemon_logged(&d, "TLS: every user of this machine may read "
+				"the key "));
+	ck_assert(serves("localhost"));
+	exchange(-2, -1);
+	ck_assert_int_eq(chmod(pki.key, 0622), 0);
+	ctl_says(&d, "reload", 0, "warning: TLS: the certificate in ");
+	ck_assert_ptr_nonnull(strstr(ctl_out, "server.pem has expired at 20"));
+	ck_assert_ptr_nonnull(strstr(ctl_out, "warning: TLS: every user of "
+				     "this machine may change the key "));
+	exchange(1, 90);
+	ck_assert_int_eq(chmod(pki.key, 0640), 0);
+	ctl_says(&d, "reload", 0, "server.pem is not valid before 20");
+	ck_assert_ptr_null(strstr(ctl_out, "every user"));
+	exchange(-1, 31);
+	ck_assert_int_eq(ctl(&d, "reload"), 0);
+	ck_assert_ptr_null(strstr(ctl_out, "warning"));
+	daemon_end(&d, SIGTERM);
+	ck_assert_int_eq(d.status, 0);
+}
+
+TEST(a_chain_that_is_about_to_end_is_warned_of)
+{
+	FILE *f, *in;
+	int c;
+
+	exchange(-1, 20);
+	ck_assert_int_eq(rename(pki.cert, pki.stranger), 0);
+	tls_pki_renew(&pki, "server");
+	ck_assert(daemon_start(&d, ARGS(MEM, TLS)));
+	ck_assert(!daemon_has_logged(&d, "ends at"));
+	daemon_end(&d, SIGTERM);
+	daemon_clean(&d);
+	daemon_prepare(&d);
+	f = fopen(pki.cert, "a");
+	in = fopen(pki.stranger, "r");
+	while ((c = getc(in)) != EOF)
+		putc(c, f);
+	fclose(in);
+	fclose(f);
+	ck_assert(daemon_start(&d, ARGS(MEM, TLS)));
+	ck_assert(daemon_logged(&d, "TLS: a certificate of the chain in "));
+	daemon_end(&d, SIGTERM);
+}
+
 TEST(settings_that_need_others_say_so)
 {
 	ck_assert(!daemon_start(&d, ARGS(MEM, "--tls-cert", pki.cert)));

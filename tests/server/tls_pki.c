@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "tests/server/tls_client.h"
@@ -28,7 +29,7 @@ static void add_ext(X509 *cert, X509 *issuer, int nid, const char *value)
 }
 
 static const struct tls_pki_cert usual = {
-	.san = "DNS:localhost,IP:127.0.0.1", .from = -3600, .until = 3600,
+	.san = "DNS:localhost,IP:127.0.0.1", .from = -3600, .until = 90 * 86400,
 };
 
 /* A certificate of @key's for @cn; of @ca, or NULL: self-signed, a CA's. */
@@ -79,6 +80,8 @@ static void put_pem(const char *path, X509 *cert, EVP_PKEY *key)
 	FILE *f = fopen(path, "w");
 
 	assert(f);
+	/* gannetd warns of keys that others can read. */
+	assert(!key || fchmod(fileno(f), 0600) == 0);
 	if (cert)
 		PEM_write_X509(f, cert);
 	if (key)

@@ -221,13 +221,6 @@ static enum tls_verdict verdict_of(long error, int depth)
 	}
 }
 
-static time_t seconds(const ASN1_TIME *t)
-{
-	struct tm tm;
-
-	return ASN1_TIME_to_tm(t, &tm) == 1 ? timegm(&tm) : 0;
-}
-
 /* Nothing, if it does not fit. */
 static void append_san(char out[TLS_TEXT_MAX], const char *name, size_t len)
 {
@@ -301,8 +294,8 @@ void tls_peer_read(SSL *ssl, struct tls_peer *out)
 		return;
 	out->verdict = verdict_of(error, shown->depth);
 	out->why = X509_verify_cert_error_string(error);
-	out->from = seconds(X509_get0_notBefore(shown->cert));
-	out->until = seconds(X509_get0_notAfter(shown->cert));
+	out->from = tls_seconds(X509_get0_notBefore(shown->cert));
+	out->until = tls_seconds(X509_get0_notAfter(shown->cert));
 	read_names(shown->cert, out->names);
 	read_issuer(shown->cert, out->issuer);
 	ERR_clear_error();

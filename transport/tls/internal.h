@@ -5,6 +5,7 @@
 #include <openssl/ssl.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <time.h>
 
 struct tls_client;
 struct tls_files;
@@ -31,6 +32,13 @@ int tls_server_ssl(struct tls_server *s, SSL **out);
 bool tls_is_mutual(SSL *ssl);
 /* Why the handshake failed, from the thread's queue of errors; or NULL. */
 const char *tls_reason(const SSL *ssl);
+
+/* notes.c */
+
+/* Adds to *@notes, a line each, what is wrong with @f, which @ctx has read. */
+void tls_note_files(SSL_CTX *ctx, const struct tls_files *f, char **notes);
+/* The time @t; 0: it is none. */
+time_t tls_seconds(const ASN1_TIME *t);
 
 /* client.c */
 /* A new connection's, to the server @host.  0 or -errno. */

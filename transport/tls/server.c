@@ -206,11 +206,13 @@ int tls_config_read(const struct tls_files *files, struct tls_config **out,
 			err = read_trusted(config->ctx, files, why);
 	}
 	ERR_clear_error();
-	if (err)
+	if (err) {
 		tls_config_free(config);
-	else
-		*out = config;
-	return err;
+		return err;
+	}
+	tls_note_files(config->ctx, files, why);
+	*out = config;
+	return 0;
 }
 
 void tls_config_free(struct tls_config *config)

@@ -46,8 +46,10 @@ struct tls_files {
 	const char *crl;	/* lists of revoked ones, or NULL */
 };
 
-/* Reads @files.  0, or -errno with the reason in *@why (malloced, perhaps
- * NULL).  Waits for the disk.  Any thread. */
+/* Reads @files.  0, with warnings about them in *@why, a line each (malloced;
+ * NULL: none): a certificate that has expired, ends within 30 days or is not
+ * valid yet, a key that others can read.  Else -errno with the reason in *@why
+ * (malloced, perhaps NULL).  Waits for the disk.  Any thread. */
 int tls_config_read(const struct tls_files *files, struct tls_config **out,
 		    char **why);
 /* NULL is ignored. */

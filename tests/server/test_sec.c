@@ -18,14 +18,17 @@
 #define OWNER	1000
 #define RULE	"127.0.0.1(insecure,rw,no_root_squash,"
 
-enum { E_KRB, E_SYS, E_BOTH, E_NONE, NEXPORTS };
+enum { E_KRB, E_SYS, E_BOTH, E_NONE, E_TLS, NEXPORTS };
 
-static const char *const paths[NEXPORTS] = { "/krb", "/sys", "/both", "/none" };
+static const char *const paths[NEXPORTS] = {
+	"/krb", "/sys", "/both", "/none", "/tls",
+};
 static const char exports_text[] =
 	"/krb " RULE "sec=krb5p:krb5i:krb5)\n"
 	"/sys 127.0.0.1(insecure,rw,no_root_squash)\n"
 	"/both " RULE "sec=krb5,rw,sec=sys,ro,root_squash)\n"
-	"/none " RULE "sec=none)\n";
+	"/none " RULE "sec=none)\n"
+	"/tls " RULE "sec=sys:krb5,xprtsec=tls)\n";
 
 static const struct rpc_flavor *flavors[6];
 static struct doors d;
@@ -41,7 +44,8 @@ static const struct caller_cred by_krb5p = { .flavor = RPC_AUTH_KRB5P };
 static void setup(void)
 {
 	struct harness_config hc = { .exports = exports_text, .krb5 = true,
-				     .flavors = flavors };
+				     .flavors = flavors,
+				     .protection = RPC_TLS };
 
 	flavors[0] = rpc_flavors[0];
 	flavors[1] = rpc_flavors[1];
@@ -402,5 +406,25 @@ TEST_LOOP(a_flavor_is_asked_for_over_each_transport, 0, NDOORS)
 		ck_assert_uint_eq(caller_send(&other), i ? RPC_SUCCESS :
 				  DENIED);
 	}
+	caller_close(&other);
+}
+
+/* RDMA has no TLS, and these connections of TCP are in clear. */
+TEST_LOOP(an_export_that_demands_tls_takes_no_call_in_clear, 0, 2 * NDOORS)
+{
+	const struct caller_cred *cred = _i % 2 ? &by_krb5 : &by_sys;
+	static struct caller other;
+
+	caller_open(&other, &d, (enum door)(_i / 2), false);
+	caller_begin(&other, NFS3_PROGRAM, NFS3_VERSION, NFSPROC3_GETATTR,
+		     cred);
+	nfs_put_fh(&other, &tops[E_TLS]);
+	ck_assert_uint_eq(caller_send(&other), DENIED);
+	caller_begin(&other, NFSACL_PROGRAM, NFSACL_VERSION, NFSACLPROC3_GETACL,
+		     cred);
+	nfs_put_fh(&other, &tops[E_TLS]);
+	xdr_put_u32(&other.out, 0xf);
+	ck_assert_uint_eq(caller_send(&other), DENIED);
+	ck_assert_uint_eq(stats_sum_by_name("export_unprotected"), 2);
 	caller_close(&other);
 }

@@ -9,9 +9,10 @@
 # name spaces of its own.  Its one link goes to a client machine: the stock
 # kernel of the lab, emulated.  On both, the commands of README.md are run as
 # they stand: the packages are installed, a directory is exported and mounted.
-# The server is upgraded while clients write, and all is purged.  Prints lines
-# 'ok - WHAT', and as the last one how many passed; ends with 77 when it has to
-# leave something out, which the line before says.
+# Kerberos comes and goes with its package.  The server is upgraded while
+# clients write, and all is purged.  Prints lines 'ok - WHAT', and as the last
+# one how many passed; ends with 77 when it has to leave something out, which
+# the line before says.
 set -u -o pipefail
 top=$(dirname "$(dirname "$(readlink -f "$0")")")
 # shellcheck source=tests/soon.sh
@@ -154,7 +155,7 @@ fetch_dependencies()
 {
 	mkdir -p "$root/packages/here" &&
 	cp "$work"/gannet_*.deb "$work"/gannet-client_*.deb \
-		"$root/packages/" &&
+		"$work"/gannet-krb5_*.deb "$root/packages/" &&
 	cp -r "$work/newer" "$root/" &&
 	echo 'APT::Get::Assume-Yes "true";' \
 		> "$root/etc/apt/apt.conf.d/90assume-yes" &&
@@ -395,6 +396,43 @@ settings_are_understood()
 		grep -q '^port = 2049' && [ "$wanted" -gt 20 ]
 }
 
+# A key of no KDC's is enough for a server to start with.
+make_keytab()
+{
+	printf 'addent -password -p %s -k 1 -e %s\npassword\nwkt %s\n' \
+		nfs/server.test@TEST aes256-cts "$root/etc/krb5.keytab" |
+		ktutil &&
+	as_root "printf '[libdefaults]\ndefault_realm = TEST\n' \
+		> /etc/krb5.conf
+		mkdir -p /srv/safe
+		echo '/srv/safe *(sec=krb5)' > /etc/gannet/exports.d/k.exports"
+}
+
+# said_by TEXT: how many lines of the present server's have it.
+said_by()
+{
+	local pid
+	pid=$(inside systemctl show -P MainPID gannetd)
+	inside journalctl -q "_PID=$pid" | grep -c "$1"
+}
+
+krb5_is_loaded()
+{
+	make_keytab &&
+	as_root 'apt-get -qq install ../gannet-krb5_*.deb
+		systemctl restart gannetd' &&
+	said_by 'Kerberos: serving with the keys in'
+}
+
+# A server without it goes on with its other exports, and says so in one line.
+krb5_is_missed()
+{
+	as_root 'apt-get -qq purge gannet-krb5; systemctl restart gannetd' &&
+	is_read && [ "$(said_by 'needs gannet-krb5')" = 1 ] &&
+	as_root 'rm /etc/gannet/exports.d/k.exports
+		systemctl reload gannetd'
+}
+
 # Of the group alone, beside root.
 control_is_the_groups()
 {
@@ -464,6 +502,12 @@ fi
 check "gannetctl asks it, for root and the group" control_is_the_groups
 check "a reload with a mistake fails, and says it" reload_tells_mistakes
 check "the settings that come with it are understood" settings_are_understood
+if type -P ktutil > /dev/null; then
+	check "with gannet-krb5 it has Kerberos" krb5_is_loaded
+	check "without it, it says which package sec=krb5 needs" krb5_is_missed
+else
+	echo "# gannet-krb5 is not installed: there is no ktutil here"
+fi
 check "it is upgraded while clients write, which loses nothing" \
 	upgrade_while_clients_write
 check "the administrator's exports are kept" settings_stay

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Certificates of TLS, and the demands of exports on a connection. */
+#include <poll.h>
 #include <string.h>
 
 #include "lib/stats.h"
@@ -170,6 +171,74 @@ TEST(a_client_can_have_a_single_suite)
 		ck_assert_str_eq(SSL_get_cipher_name(c.ssl), suites[i]);
 		ck_assert_int_eq(tls_rig_ask(&c), NFS3_OK);
 		tls_client_close(&c);
+	}
+}
+
+/* The verdict of gannet-nfs' TLS on this server's certificate, for @host. */
+static enum tls_verdict judge(const char *host)
+{
+	const struct tls_files files = { .ca = rig.pki.ca };
+	struct tls_client *client, c;
+	struct tls_conn *conn;
+	struct tls_peer peer;
+	const char *reason;
+	uint32_t events;
+	char *why;
+	int err;
+
+	ck_assert_int_eq(tls_client_create(&files, &client, &why), 0);
+	tls_client_open(&c, rig.srv.port);
+	ck_assert(tls_client_probe(&c));
+	ck_assert_int_eq(tls_conn_dial(client, c.fd, host, &conn), 0);
+	while ((err = tls_handshake(conn, &events, &reason)) == -EAGAIN)
+		poll(&(struct pollfd){ c.fd, (short)events, 0 }, 1, -1);
+	tls_conn_peer(conn, &peer);
+	ck_assert_int_eq(err == 0, peer.verdict == TLS_TRUSTED);
+	tls_conn_destroy(conn);
+	tls_client_destroy(client);
+	tls_client_close(&c);
+	return peer.verdict;
+}
+
+/* RFC 9289 section 5.2.1.  The CN of each is localhost. */
+TEST(a_server_is_proven_by_a_whole_name_of_its_kind)
+{
+	static const struct {
+		const char *san, *host;
+		bool	    ok;
+	} rows[] = {
+		{ "DNS:nfs.example.org", "nfs.example.org", true },
+		{ "DNS:NFS.Example.ORG", "nfs.example.org", true },
+		{ "DNS:a.test,DNS:nfs.example.org", "nfs.example.org", true },
+		{ "DNS:*.example.org", "nfs.example.org", false },
+		{ "DNS:n*.example.org", "nfs.example.org", false },
+		{ "DNS:*", "localhost", false },
+		{ "DNS:example.org", "nfs.example.org", false },
+		{ "DNS:nfs.example.org", "example.org", false },
+		{ "DNS:nfs.example.org", "nfs.example.org.test", false },
+		{ "IP:192.0.2.1", "192.0.2.1", true },
+		{ "DNS:192.0.2.1", "192.0.2.1", false },
+		{ "DNS:*.0.2.1", "192.0.2.1", false },
+		{ "IP:2001:db8::1", "2001:db8:0::1", true },
+		{ "DNS:2001:db8::1", "2001:db8::1", false },
+		{ "IP:192.0.2.1", "localhost", false },
+		{ "URI:nfs://localhost/", "localhost", false },
+		{ "email:root@localhost", "localhost", false },
+		{ NULL, "localhost", false },
+	};
+	struct tls_pki_cert cert = { .from = -9, .until = 90 * 86400 };
+	struct tls_files files = tls_pki_files(&rig.pki);
+	struct tls_config *config;
+	char *why;
+
+	tls_rig_start(NULL, true);
+	for (unsigned i = 0; i < ARRAY_SIZE(rows); i++) {
+		cert.san = rows[i].san;
+		tls_pki_exchange(&rig.pki, &cert);
+		ck_assert_int_eq(tls_config_read(&files, &config, &why), 0);
+		tls_server_use(rig.srv.tls, config);
+		ck_assert_msg(judge(rows[i].host) == (rows[i].ok ?
+			      TLS_TRUSTED : TLS_OTHER_NAME), "%u", i);
 	}
 }
 

@@ -22,7 +22,9 @@ static const char *reason(int err)
 	if (err == -EACCES)
 		return "the server denies the call: it can demand TLS (--tls, "
 		       "--tls-cert) or Kerberos (--sec)";
-	if (err == -EBADMSG || err == -EPROTO)
+	if (err == -EPROTO)
+		return "what came is wrong: it was perhaps changed on the way";
+	if (err == -EBADMSG)
 		return "what came is no reply of an NFS server (is the port "
 		       "right?)";
 	return strerror(-err);

@@ -46,20 +46,21 @@ static SSL_CTX *make_ctx(struct tls_liar *l)
 }
 
 static void put_reply(struct xdr_out *x, uint32_t xid, uint32_t flavor,
-		      const char *verifier)
+		      const char *verifier, uint32_t status)
 {
 	xdr_put_u32(x, xid);
 	xdr_put_u32(x, 1);		/* REPLY, MSG_ACCEPTED */
 	xdr_put_u32(x, 0);
 	xdr_put_u32(x, flavor);
 	xdr_put_opaque(x, verifier, (uint32_t)strlen(verifier));
-	/* PROG_UNAVAIL: it is no obstacle (RFC 9289 section 4.1). */
-	xdr_put_u32(x, 1);
+	xdr_put_u32(x, status);
 }
 
-/* The reply to the call that asks for TLS. */
-static void reply(struct tls_liar *l, int fd, uint32_t xid)
+/* The reply to the call @h.  If it asks for TLS, PROG_UNAVAIL is no obstacle
+ * (RFC 9289 section 4.1). */
+static void reply(struct tls_liar *l, int fd, const struct rpc_header *h)
 {
+	uint32_t xid = h->xid, status = h->flavor == AUTH_TLS;
 	uint8_t wire[256];
 	struct xdr_out x;
 
@@ -68,19 +69,19 @@ static void reply(struct tls_liar *l, int fd, uint32_t xid)
 	if (l->lie == LIE_DENIED)
 		rpc_header_denied(&x, xid, RPC_AUTH_REJECTEDCRED);
 	else if (l->lie == LIE_SYS_VERIFIER)
-		put_reply(&x, xid, RPC_AUTH_SYS, "STARTTLS");
+		put_reply(&x, xid, RPC_AUTH_SYS, "STARTTLS", status);
 	else
 		put_reply(&x, xid, RPC_AUTH_NONE,
 			  l->lie == LIE_NO_VERIFIER ? "" :
 			  l->lie == LIE_LONG_VERIFIER ? "STARTTLS!" :
-			  "STARTTLS");
+			  "STARTTLS", status);
 	if (l->lie == LIE_CLEAR_BEHIND) {
 		/* In one segment: both are there when the first is read. */
 		uint8_t *second = x.p;
 
 		record_end(&x);
 		xdr_reserve(&x, RECORD_MARK_SIZE);
-		put_reply(&x, xid + 1, RPC_AUTH_NONE, "");
+		put_reply(&x, xid + 1, RPC_AUTH_NONE, "", status);
 		record_put_mark((uint32_t *)(void *)second,
 				(size_t)(x.p - second) - RECORD_MARK_SIZE);
 		send(fd, wire, (size_t)(x.p - wire), MSG_NOSIGNAL);
@@ -125,7 +126,7 @@ static void serve(struct tls_liar *l, int fd)
 	if (h.flavor != AUTH_TLS || h.proc != 0 || h.cred.len != 0 ||
 	    h.verf_flavor != RPC_AUTH_NONE || h.verf.len != 0)
 		atomic_fetch_add(&l->clear, 1);
-	reply(l, fd, h.xid);
+	reply(l, fd, &h);
 	if (l->lie == LIE_CLEAR)
 		send(fd, "HTTP/1.1 400 \r\n", 15, MSG_NOSIGNAL);
 	if (l->lie > LIE_CLOSE)

@@ -121,7 +121,7 @@ cells()
 	for i in "${!sizes[@]}"; do
 		for w in "${!ways[@]}"; do
 			for j in "${!inlines[@]}"; do
-				[ "${MATRIX:-}" = full ] ||
+				[ -n "${LAB_FULL:-}" ] ||
 				[ $(((i + 2 * w) % 5))$(((i + w) % 2)) = \
 					"$j$1" ] || continue
 				cell "${ways[w]}" "${sizes[i]}" \

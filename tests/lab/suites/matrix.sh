@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # This kernel's client and gannetd, with every size of READ and WRITE, every
 # inline size of either side, over every transport: each two of them meet in a
-# cell of the table.  With MATRIX=full all of them do.
+# cell of the table.  With LAB_FULL all of them do.
 # shellcheck source=tests/lab/lib.sh
 . "$LAB/lib.sh"
 if [ "$SERVER" = knfsd ]; then
@@ -37,7 +37,7 @@ cells()
 	for i in "${!sizes[@]}"; do
 		for j in "${!inlines[@]}"; do
 			for t in "${!transports[@]}"; do
-				[ "${MATRIX:-}" = full ] ||
+				[ -n "${LAB_FULL:-}" ] ||
 				[ $(((i + j) % 3))$(((i + 2 * j) % 3)) = \
 					"$t$1" ] || continue
 				is_here "${transports[t]}" ||

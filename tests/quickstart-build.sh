@@ -48,6 +48,13 @@ source_tree()
 		tar -C "$work/source" -xf - && echo "$work/source"
 }
 
+# newer_than FILE: a file of C that is.
+newer_than()
+{
+	find "$source" -path "$work/*" -prune -o -name '*.[ch]' -newer "$1" \
+		-print -quit 2>/dev/null
+}
+
 # build NAME CONFIGURE-ARGUMENT... -- MAKE-ARGUMENT...: in build-quickstart/NAME
 build()
 {
@@ -55,6 +62,11 @@ build()
 	while [ $# -gt 0 ] && [ "$1" != -- ]; do arguments+=("$1"); shift; done
 	[ $# = 0 ] || shift
 	source=$(source_tree) || return
+	case " ${arguments[*]} " in
+	*' --disable-dependency-tracking '*)
+		[ -z "$(newer_than "$work/$name/.configured")" ] ||
+			rm -rf "${work:?}/$name" ;;
+	esac
 	mkdir -p "$work/$name" || return
 	if [ ! -e "$source/configure" ] ||
 	   [ "$source/configure.ac" -nt "$source/configure" ]; then
@@ -63,6 +75,8 @@ build()
 	if [ ! -e "$work/$name/Makefile" ] ||
 	   [ "$(cat "$work/$name/.configured")" != "$source ${arguments[*]}" ]
 	then
+		# What was missing then can be here now.
+		[ "$name" != main ] || rm -f "$work/config.cache"
 		(cd "$work/$name" && "$source/configure" -q \
 			"${arguments[@]}") || return
 		# Else make finds it older than its stamp, for ever.

@@ -93,7 +93,7 @@ nothing_left_out()
 {
 	local left
 	[ -e "$top/.git" ] || return 0
-	left=$(comm -13 <(tar -tzf "$work"/main/gannet-*.tar.gz |
+	left=$(comm -13 <(tar -tf "$work"/main/gannet-*.tar.xz |
 		cut -d/ -f2- | sort) \
 		<(git -C "$top" ls-files | grep -vxE \
 			'debian/.*|\.gitignore|tests/container\.sh' | sort))

@@ -48,23 +48,26 @@ source_tree()
 		tar -C "$work/source" -xf - && echo "$work/source"
 }
 
-# newer_than FILE: a file of C that is.
+# newer_than FILE: a file that decides what is built, and is.
 newer_than()
 {
-	find "$source" -path "$work/*" -prune -o -name '*.[ch]' -newer "$1" \
-		-print -quit 2>/dev/null
+	find "$source" -path "$source/build*" -prune -o -newer "$1" \
+		\( -name '*.[ch]' -o -name '*.inc' -o -name Makefile.am -o \
+		-name configure.ac \) -print -quit 2>/dev/null
 }
 
 # build NAME CONFIGURE-ARGUMENT... -- MAKE-ARGUMENT...: in build-quickstart/NAME
 build()
 {
-	local name=$1 source arguments=(); shift
+	local name=$1 source arguments=() was; shift
 	while [ $# -gt 0 ] && [ "$1" != -- ]; do arguments+=("$1"); shift; done
 	[ $# = 0 ] || shift
 	source=$(source_tree) || return
+	was=$(cat "$work/$name/.configured" 2>/dev/null)
 	case " ${arguments[*]} " in
 	*' --disable-dependency-tracking '*)
-		[ -z "$(newer_than "$work/$name/.configured")" ] ||
+		[ "$was" = "$source ${arguments[*]}" ] &&
+			[ -z "$(newer_than "$work/$name/.configured")" ] ||
 			rm -rf "${work:?}/$name" ;;
 	esac
 	mkdir -p "$work/$name" || return
@@ -73,7 +76,8 @@ build()
 		(cd "$source" && ./autogen.sh) || return
 	fi
 	if [ ! -e "$work/$name/Makefile" ] ||
-	   [ "$(cat "$work/$name/.configured")" != "$source ${arguments[*]}" ]
+	   [ "$source/configure" -nt "$work/$name/.configured" ] ||
+	   [ "$was" != "$source ${arguments[*]}" ]
 	then
 		# What was missing then can be here now.
 		[ "$name" != main ] || rm -f "$work/config.cache"

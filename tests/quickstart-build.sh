@@ -56,6 +56,15 @@ newer_than()
 		-name configure.ac \) -print -quit 2>/dev/null
 }
 
+# Where configure keeps what it found, which it refuses in an environment with
+# another compiler or other flags.
+cache_file()
+{
+	echo "$work/config.cache.$(env | grep -E \
+		'^(CC|CPP|LDFLAGS|PKG_CONFIG\w*|\w*C(PP)?FLAGS|\w*LIBS)=' |
+		sort | cksum | cut -d' ' -f1)"
+}
+
 # build NAME CONFIGURE-ARGUMENT... -- MAKE-ARGUMENT...: in build-quickstart/NAME
 build()
 {
@@ -80,7 +89,7 @@ build()
 	   [ "$was" != "$source ${arguments[*]}" ]
 	then
 		# What was missing then can be here now.
-		[ "$name" != main ] || rm -f "$work/config.cache"
+		[ "$name" != main ] || rm -f "$work"/config.cache*
 		(cd "$work/$name" && "$source/configure" -q \
 			"${arguments[@]}") || return
 		# Else make finds it older than its stamp, for ever.

@@ -190,7 +190,7 @@ in_tree()
 	esac
 	# What one compiler can do is found out once; flags that configure knew
 	# of would not allow it.
-	[ "$name" = fuzz ] || how+=("--cache-file=$work/config.cache")
+	[ "$name" = fuzz ] || how+=("--cache-file=$(cache_file)")
 	# A tree for one run is made anew when a source has changed.
 	[ "$name" = main ] || how+=(--disable-dependency-tracking)
 	# Reports name lines; to know more takes the compiler a fifth longer,

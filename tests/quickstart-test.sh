@@ -179,6 +179,7 @@ logged()
 in_tree()
 {
 	local name=$1 how=(--enable-werror) flags=(); shift
+	local gold='-fuse-ld=gold -fno-use-linker-plugin'
 	case $name in
 	main | fuzz)
 		[ ! -e "$work/fio/.version" ] ||
@@ -193,12 +194,14 @@ in_tree()
 	[ "$name" = fuzz ] || how+=("--cache-file=$(cache_file)")
 	# A tree for one run is made anew when a source has changed.
 	[ "$name" = main ] || how+=(--disable-dependency-tracking)
-	# Reports name lines; to know more takes the compiler a fifth longer,
-	# and so good a linker twice as long.
-	case $name in
-	asan | tsan) flags=("CFLAGS=-O1 -g1"
-		"LDFLAGS=-fuse-ld=gold -fno-use-linker-plugin") ;;
-	fuzz) flags=("CFLAGS=-O1 -g1") ;;
+	# Reports name lines; to know more takes the compiler a fifth longer.
+	[ "$name" = main ] || flags=("CFLAGS=-O1 -g1")
+	# The usual linker takes twice as long.  clang has no such plugin.
+	case $name:${CC-} in
+	*clang*) ;;
+	asan:* | tsan:*)
+		! command -v ld.gold >/dev/null ||
+			flags+=("LDFLAGS=${LDFLAGS-} $gold") ;;
 	esac
 	build "$name" "${how[@]}" -- ${flags[@]+"${flags[@]}"} "$@"
 }

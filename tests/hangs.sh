@@ -6,6 +6,8 @@ set -u
 top=${srcdir:-.}
 # shellcheck source=tests/soon.sh
 . "$top/tests/soon.sh"
+# Here each limit is reached.
+unset GANNET_PATIENCE
 tmp=$(mktemp -d) || exit 1
 trap 'kill $(cat "$tmp"/*.pid) 2>/dev/null; rm -rf "$tmp"' EXIT
 failed=0

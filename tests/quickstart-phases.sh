@@ -25,13 +25,13 @@ scripts()
 }
 
 # fuzz_one PROGRAM SECONDS: from its corpus; its status is in fuzz-NAME.status.
+# What it finds outlives the tree.
 fuzz_one()
 {
-	local name=${1##*/fuzz_} corpus
-	corpus=$work/fuzz/corpus-$name
-	mkdir -p "$corpus"
-	(cd "$work/fuzz" && "$1" -timeout=60 -seed=1 -max_total_time="$2" \
-		"$corpus" "$top/tests/fuzz/corpus/$name") \
+	local name=${1##*/fuzz_} found=$work/found
+	mkdir -p "$found/$name"
+	(cd "$found" && "$1" -timeout=60 -seed=1 -max_total_time="$2" \
+		"$found/$name" "$top/tests/fuzz/corpus/$name") \
 		> "$work/logs/fuzz-$name.log" 2>&1
 	echo $? > "$work/logs/fuzz-$name.status"
 }

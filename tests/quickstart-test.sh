@@ -305,6 +305,9 @@ run_test()
 		*" $name "*) ;;
 		*) die "no phase '$name'; there are: ${all_phases[*]} mutate" ;;
 		esac
+		# It would count as one that passes.
+		declare -F "$name" >/dev/null ||
+			die "phase $name is no function"
 	done
 	make_work
 	rm -f "$work"/logs/{*-ahead,debian.status}

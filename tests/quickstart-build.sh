@@ -26,7 +26,11 @@ install_missing()
 	mkdir -p "$work/logs"
 	{ "${root[@]}" update && "${root[@]}" -o Dpkg::Use-Pty=0 install -y \
 		--no-install-recommends "${missing[@]}"; } \
-		> "$work/logs/packages.log" 2>&1 </dev/null && return
+		> "$work/logs/packages.log" 2>&1 </dev/null && {
+		# What was built without them is to be configured again.
+		rm -f "$work"/*/.configured
+		return
+	}
 	tail -15 "$work/logs/packages.log" >&2
 	die "can't install ${missing[*]}"
 }

@@ -373,14 +373,19 @@ upgrade_while_clients_write()
 # The administrator's change of a conffile is kept by an upgrade.
 settings_stay() { inside grep -q '^/srv/data' /etc/gannet/exports; }
 
-# systemctl says so, and the journal what is wrong; all goes on as before.
+names_mistake()
+{
+	inside journalctl -u gannetd | grep "option 'nonsense' is not known"
+}
+
+# systemctl says so, and the journal, a moment later, what is wrong; all goes on
+# as before.
 reload_tells_mistakes()
 {
 	local status=0
 	as_root 'echo "/srv/data *(nonsense)" > /etc/gannet/exports.d/x.exports'
 	! inside systemctl reload gannetd || { echo "no failure"; status=1; }
-	inside journalctl -u gannetd | grep "option 'nonsense' is not known" ||
-		status=1
+	soon names_mistake || status=1
 	as_root 'rm /etc/gannet/exports.d/x.exports'
 	serves && is_read && inside systemctl reload gannetd && return $status
 }
@@ -408,7 +413,8 @@ make_keytab()
 		echo '/srv/safe *(sec=krb5)' > /etc/gannet/exports.d/k.exports"
 }
 
-# said_by TEXT: how many lines of the present server's have it.
+# said_by TEXT: how many lines of the present server's have it.  The journal can
+# have them a moment after systemctl is done.
 said_by()
 {
 	local pid
@@ -421,14 +427,15 @@ krb5_is_loaded()
 	make_keytab &&
 	as_root 'apt-get -qq install ../gannet-krb5_*.deb
 		systemctl restart gannetd' &&
-	said_by 'Kerberos: serving with the keys in'
+	soon said_by 'Kerberos: serving with the keys in'
 }
 
 # A server without it goes on with its other exports, and says so in one line.
 krb5_is_missed()
 {
 	as_root 'apt-get -qq purge gannet-krb5; systemctl restart gannetd' &&
-	is_read && [ "$(said_by 'needs gannet-krb5')" = 1 ] &&
+	is_read && soon said_by 'needs gannet-krb5' &&
+	[ "$(said_by 'needs gannet-krb5')" = 1 ] &&
 	as_root 'rm /etc/gannet/exports.d/k.exports
 		systemctl reload gannetd'
 }

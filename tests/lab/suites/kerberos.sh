@@ -203,7 +203,8 @@ replaced()
 	may_change 2
 	use_kept_ticket 3
 	refused 'denied' may_change 3
-	grep 'no context of RPCSEC_GSS: .*an old ticket needs kinit' "$log"
+	wait_for 60 grep \
+		'no context of RPCSEC_GSS: .*an old ticket needs kinit' "$log"
 	ticket 3 sys
 	wait_for 60 may_change 3
 	umount $mnt

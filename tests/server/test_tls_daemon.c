@@ -210,6 +210,13 @@ static void exchange(int from, int until)
 			 .until = until * 86400L });
 }
 
+/* Where a machine is slower than a reload is patient, that keeps what was read
+ * before. */
+static bool reload_says(const char *text)
+{
+	return ctl(&d, "reload") == 0 && strstr(ctl_out, text);
+}
+
 TEST(files_that_are_about_to_fail_are_warned_of)
 {
 	exchange(-1, 20);
@@ -224,17 +231,16 @@ TEST(files_that_are_about_to_fail_are_warned_of)
 	ck_assert(serves("localhost"));
 	exchange(-2, -1);
 	ck_assert_int_eq(chmod(pki.key, 0622), 0);
-	ctl_says(&d, "reload", 0, "warning: TLS: the certificate in ");
+	EVENTUALLY(reload_says("warning: TLS: the certificate in "));
 	ck_assert_ptr_nonnull(strstr(ctl_out, "server.pem has expired at 20"));
 	ck_assert_ptr_nonnull(strstr(ctl_out, "warning: TLS: every user of "
 				     "this machine may change the key "));
 	exchange(1, 90);
 	ck_assert_int_eq(chmod(pki.key, 0640), 0);
-	ctl_says(&d, "reload", 0, "server.pem is not valid before 20");
+	EVENTUALLY(reload_says("server.pem is not valid before 20"));
 	ck_assert_ptr_null(strstr(ctl_out, "every user"));
 	exchange(-1, 31);
-	ck_assert_int_eq(ctl(&d, "reload"), 0);
-	ck_assert_ptr_null(strstr(ctl_out, "warning"));
+	EVENTUALLY(reload_says("") && !strstr(ctl_out, "warning"));
 	daemon_end(&d, SIGTERM);
 	ck_assert_int_eq(d.status, 0);
 }

@@ -240,7 +240,8 @@ do_ahead()
 	local name jobs=1
 	for name; do
 		case $name in
-		asan | tsan) in_tree "$name" -j1 check TESTS= ;;
+		asan | tsan) in_tree "$name" -j1 check TESTS= &&
+			touch "$work/logs/$name-ahead" ;;
 		ceph) in_tree main -j1 ceph-tests ;;
 		fuzz) in_tree fuzz -j1 fuzzers && run_fuzzers &&
 			touch "$work/logs/fuzzed-ahead" ;;
@@ -278,9 +279,14 @@ beside()
 	# Half of a soak is rest, and the models measure nothing.
 	soak) other=model tree=main ;;
 	# Most of their tests wait.
-	tsan) wait; other=s390x tree=tsan ;;
-	ceph) wait; other=arm64 tree=main ;;
-	*) wait ;;
+	tsan) other=s390x tree=tsan ;;
+	ceph) other=arm64 tree=main ;;
+	esac
+	# What goes on beside the lab can go on beside a sanitizer whose tree is
+	# there, but two makes in one tree can not.
+	case $name in
+	crash | soak | lab) ;;
+	*) [ -e "$work/logs/$name-ahead" ] || wait ;;
 	esac
 	# Both need the script configure, so it is made before.
 	case " $* " in

@@ -35,7 +35,7 @@ all_phases=(packages scripts main crash soak model callgrind bench lab asan tsan
 # limits.
 declare -A limits=([packages]=900 [scripts]=300 [main]=1500 [crash]=600
 	[soak]=900 [model]=1200 [callgrind]=900 [bench]=600 [lab]=2400
-	[ceph]=1500 [asan]=1500 [arm64]=1500 [tsan]=1500 [s390x]=1500
+	[ceph]=1500 [asan]=2400 [arm64]=1500 [tsan]=2400 [s390x]=1500
 	[fuzz]=900 [distribution]=900 [debian]=900 [ahead]=2400)
 patience=${GANNET_PATIENCE:-1}
 whole_limit=$((5100 * patience))

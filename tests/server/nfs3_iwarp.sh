@@ -19,10 +19,6 @@ run()
 # A sanitizer looks at steps, which are the same for frames of any size, and for
 # calls and replies of a kind: inline, long, with each sort of chunk.
 if [ -n "${GANNET_TESTS_ONCE-}" ]; then
-	# Leaks are looked for over TCP, and by fabric/iwarp.sh: for each test
-	# that takes nearly as long as the test.
-	ASAN_OPTIONS="${ASAN_OPTIONS-}:detect_leaks=0"
-	export ASAN_OPTIONS
 	run iwarp,crc,fpdu=1448 io names readdir pieces storm
 	exit $status
 fi

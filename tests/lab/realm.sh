@@ -1,6 +1,6 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: BSD-2-Clause
-# Sourced by the suites with Kerberos: a KDC in the guest, the client's daemon
+# Sourced by the suite kerberos: a KDC in the guest, the client's daemon
 # with the key of its machine, and a server of $dir with keys of its own, in
 # the place of the lab's; realm_end brings that back.
 # shellcheck source=tests/lab/lib.sh
@@ -9,10 +9,10 @@
 # realm_lacks: prints what this machine has too little of, if it does.
 realm_lacks()
 {
-	if ! type -P krb5kdc kadmin.local kinit > /dev/null; then
+	if [ "$SERVER" = knfsd ]; then
+		echo "it takes gannetd"
+	elif ! type -P krb5kdc kadmin.local kinit > /dev/null; then
 		echo "no KDC here"
-	elif [ "$SERVER" = knfsd ]; then
-		type -P rpc.svcgssd > /dev/null || echo "no rpc.svcgssd here"
 	elif [ ! -e "$BUILD/modules/krb5/krb5.so" ]; then
 		echo "no module krb5"
 	fi
@@ -22,15 +22,6 @@ host=lab.gannet.test realm=/run/realm dir=$SRV/kerberos mnt=/mnt/kerberos
 log=$OUT/kerberos.log
 options='(rw,insecure,no_root_squash,no_subtree_check,fsid=8,'
 options+='sec=krb5i:krb5p:krb5)'
-
-# The kernel's server has the lab's other directories, too.
-serve_by_kernel()
-{
-	KRB5_KTNAME=$realm/server.keytab rpc.svcgssd -p "nfs/$host"
-	echo "$dir 192.0.2.0/24$options 198.51.100.0/24$options" \
-		>> /etc/exports
-	exportfs -ra
-}
 
 # Its log goes on where the last one's ended.
 serve()
@@ -61,10 +52,6 @@ realm_start()
 	KRB5_KDC_PROFILE=$realm/kdc.conf \
 		krb5kdc -P $realm/pid -r GANNET.TEST
 	rpc.gssd -p /var/lib/nfs/rpc_pipefs
-	if [ "$SERVER" = knfsd ]; then
-		serve_by_kernel
-		return
-	fi
 	server_stop
 	cat > $realm/gannet.conf <<-CONF
 	[exports]
@@ -78,15 +65,9 @@ realm_start()
 realm_end()
 {
 	kill "$(<$realm/pid)" "$(pgrep -x rpc.gssd)"
-	if [ "$SERVER" = knfsd ]; then
-		exportfs -u "192.0.2.0/24:$dir" "198.51.100.0/24:$dir"
-		kill "$(pgrep -x rpc.svcgssd)"
-	else
-		kill "$(<$realm/server)"
-		wait_for 60 is_gone "$(<$realm/server)"
-		server_start
-	fi
-	# A suite that comes next has a realm of its own.
+	kill "$(<$realm/server)"
+	wait_for 60 is_gone "$(<$realm/server)"
+	server_start
 	rm -rf $realm /tmp/krb5cc* "$dir"
 }
 
@@ -112,9 +93,6 @@ has()
 	[ -e "/sys/class/infiniband/$1" ] ||
 		{ skip "data moves over $2" "no $1 here"; false; }
 }
-
-# has_iwarp: only gannetd has it in user space.
-has_iwarp() { [ "$SERVER" = gannetd ] && has siw0 iwarp; }
 
 as() { setpriv --reuid "$1" --regid "$1" --clear-groups sh -c "$2"; }
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* ./gannet-nfs over TLS: against ./gannetd, and a server that lies. */
 #include <netinet/in.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -18,7 +17,6 @@ static struct tls_pki pki;
 
 static void setup(void)
 {
-	signal(SIGPIPE, SIG_IGN);
 	tls_pki_make(&pki);
 }
 

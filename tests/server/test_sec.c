@@ -275,7 +275,7 @@ TEST(nfsacl_takes_the_flavors_of_the_rule)
 	}
 }
 
-/* GETQUOTA, or GETACTIVEQUOTA; those that set are for nobody. */
+/* GETQUOTA or GETACTIVEQUOTA: the server has no procedure that sets a quota. */
 static uint32_t quota(uint32_t vers, bool active, const char *path,
 		      const struct caller_cred *cred)
 {

@@ -36,7 +36,6 @@ static struct tls_pki pki;
 
 static void setup(void)
 {
-	signal(SIGPIPE, SIG_IGN);
 	tls_pki_make(&pki);
 }
 

@@ -21,6 +21,7 @@ struct tls_pki {
 	char host[64], revoked[64], stranger[64];	/* with their keys */
 };
 
+/* SIGPIPE is ignored from then on: OpenSSL sends by write(2). */
 void tls_pki_make(struct tls_pki *p);
 void tls_pki_remove(struct tls_pki *p);
 /* Puts a certificate of the CA's with the name @cn, and its key, in the place

@@ -52,7 +52,7 @@ source_tree()
 		tar -C "$work/source" -xf - && echo "$work/source"
 }
 
-# newer_than FILE: a file that decides what is built, and is.
+# newer_than FILE: prints a source or makefile that is newer, if there is one.
 newer_than()
 {
 	find "$source" -path "$source/build*" -prune -o -newer "$1" \

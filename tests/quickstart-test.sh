@@ -181,10 +181,10 @@ in_tree()
 	fuzz) how+=(CC=clang --with-fuzzer --disable-ceph
 		"--with-sanitizer=address,undefined") ;;
 	esac
-	# What one compiler can do is found out once; flags that configure knew
-	# of would not allow it.
+	# The trees share what configure finds out about the compiler, so flags
+	# go to make: configure refuses a cache that was made with others.
 	[ "$name" = fuzz ] || how+=("--cache-file=$(cache_file)")
-	# A tree for one run is made anew when a source has changed.
+	# build() removes these trees when a source has changed.
 	[ "$name" = main ] || how+=(--disable-dependency-tracking)
 	# Reports name lines; to know more takes the compiler a fifth longer.
 	[ "$name" = main ] || flags=("CFLAGS=-O1 -g1")
@@ -276,8 +276,8 @@ beside()
 	tsan) other=s390x tree=tsan ;;
 	ceph) other=arm64 tree=main ;;
 	esac
-	# What goes on beside the lab can go on beside a sanitizer whose tree is
-	# there, but two makes in one tree can not.
+	# A sanitizer whose tree is built can begin while the rest of the work
+	# beside the lab goes on; else two makes would build in one tree.
 	case $name in
 	crash | soak | lab) ;;
 	*) [ -e "$work/logs/$name-ahead" ] || wait ;;

@@ -37,7 +37,7 @@ const char *tls_reason(const SSL *ssl);
 
 /* Adds to *@notes, a line each, what is wrong with @f, which @ctx has read. */
 void tls_note_files(SSL_CTX *ctx, const struct tls_files *f, char **notes);
-/* The time @t; 0: it is none. */
+/* The time @t in seconds since 1970; 0 if @t is malformed. */
 time_t tls_seconds(const ASN1_TIME *t);
 
 /* client.c */

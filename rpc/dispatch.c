@@ -114,7 +114,7 @@ static bool dispatch_admit(struct rpc_slot *slot, const struct xdr_in *args)
 	};
 	drc_key_addr(&dc->key, rpc_call_peer(call), x->datagram);
 	if (unlikely(x->protection != RPC_CLEAR))
-		dc->key.port = DRC_OVER_TLS;
+		dc->key.port = x->protection * DRC_OVER_TLS;
 	slot->priv.in_drc = true;
 	switch (drc_lookup(call->server->drc, dc, &ask)) {
 	case DRC_NEW:

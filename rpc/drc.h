@@ -66,8 +66,9 @@
 #define DRC_NETWORKS	256u
 #define DRC_HOSTS	16u
 
-/* In the place of a port.  A call in clear, which can be anybody's on the way,
- * is never the repetition of one that came over TLS. */
+/* In the place of a port: the connection's rpc_protection.  A call in clear,
+ * which can be anybody's on the way, is never the repetition of one that came
+ * over TLS; nor is one without a client's certificate that of one with it. */
 #define DRC_OVER_TLS	(1u << 16)
 
 struct drc;
@@ -75,8 +76,8 @@ struct drc;
 struct drc_key {
 	uint8_t	 addr[16];		/* IPv4 as ::ffff:a.b.c.d */
 	uint32_t scope;			/* of a link-local address */
-	uint32_t port;			/* of a datagram, or DRC_OVER_TLS, or
-					 * 0 */
+	uint32_t port;			/* of a datagram, or a multiple of
+					 * DRC_OVER_TLS */
 	uint32_t xid;
 	uint32_t prog;
 	uint32_t vers;

@@ -320,16 +320,27 @@ static int make_directory(struct tls_client *c, uint32_t xid)
 }
 
 /* Anybody on the way can send the copy, with the client's address. */
-TEST(a_copy_in_clear_gets_no_reply_to_a_call_that_came_over_tls)
+TEST(a_copy_with_less_protection_gets_no_reply_to_a_call)
 {
-	struct tls_client c, copy;
+	static const struct {
+		const char *path;
+		int way, less;
+	} rows[] = {
+		{ "/tls", TLS, CLEAR }, { "/mtls", MTLS, CLEAR },
+		{ "/mtls", MTLS, TLS },
+	};
 
 	tls_rig_start(NULL, true);
-	harness_root(&rig.srv, "/tls", &rig.top);
-	come(&c, TLS);
-	come(&copy, CLEAR);
-	ck_assert_int_eq(make_directory(&c, 4711), NFS3_OK);
-	ck_assert_int_eq(make_directory(&copy, 4711), -EACCES);
-	tls_client_close(&copy);
-	tls_client_close(&c);
+	for (unsigned i = 0; i < ARRAY_SIZE(rows); i++) {
+		struct tls_client c, copy;
+
+		harness_root(&rig.srv, rows[i].path, &rig.top);
+		come(&c, rows[i].way);
+		come(&copy, rows[i].less);
+		ck_assert_int_eq(make_directory(&c, 4711 + i),
+				 i == 2 ? NFS3ERR_EXIST : NFS3_OK);
+		ck_assert_int_eq(make_directory(&copy, 4711 + i), -EACCES);
+		tls_client_close(&copy);
+		tls_client_close(&c);
+	}
 }

@@ -2,6 +2,7 @@
 /* Certificates of TLS, and the demands of exports on a connection. */
 #include <poll.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "lib/stats.h"
 #include "lib/util.h"
@@ -144,6 +145,37 @@ TEST(a_host_can_issue_no_certificate)
 	ck_assert(is_trusted());
 	tls_pki_forge(&rig.pki);
 	ck_assert(!is_trusted());
+}
+
+/* The server reads its files again. */
+static void read_again(void)
+{
+	struct tls_files files = tls_pki_files(&rig.pki);
+	struct tls_config *config;
+	char *why;
+
+	ck_assert_int_eq(tls_config_read(&files, &config, &why), 0);
+	free(why);
+	tls_server_use(rig.srv.tls, config);
+}
+
+TEST(an_authority_can_be_revoked)
+{
+	tls_rig_start(NULL, true);
+	tls_pki_delegate(&rig.pki, false, false);
+	read_again();
+	ck_assert(!is_trusted());
+	tls_pki_delegate(&rig.pki, false, true);
+	read_again();
+	ck_assert(is_trusted());
+	tls_pki_delegate(&rig.pki, true, true);
+	read_again();
+	ck_assert(!is_trusted());
+	/* Without the CA's own list. */
+	ck_assert_int_eq(unlink(rig.pki.crl), 0);
+	tls_pki_delegate(&rig.pki, false, true);
+	read_again();
+	ck_assert(is_trusted());
 }
 
 TEST(without_a_trust_store_a_certificate_proves_nothing)

@@ -32,6 +32,7 @@ struct tls_pki_cert {
 	const char *use;	/* extended key usage, the same */
 	long	    from, until;	/* seconds from now */
 	const char *key_use;	/* key usage, or NULL */
+	bool	    issues;	/* it is an authority's */
 };
 
 /* Puts another certificate of the CA's, with the CN localhost, in the place of
@@ -44,6 +45,11 @@ void tls_pki_use(struct tls_pki *p, const char *key_usage,
 /* Puts there, behind one that the CA did not issue, the host's as its issuer,
  * though it is no CA. */
 void tls_pki_forge(struct tls_pki *p);
+/* Puts there one of another authority, which the CA issued and @revoked; with
+ * @has_list its list, too, is behind the CA's. */
+void tls_pki_delegate(struct tls_pki *p, bool revoked, bool has_list);
+/* Gives the CA's certificate and list these times, in seconds from now. */
+void tls_pki_age(struct tls_pki *p, long from, long until);
 struct tls_files tls_pki_files(const struct tls_pki *p);
 
 /* 0 or NULL is an honest client without a certificate. */

@@ -12,6 +12,9 @@
 
 #include "tests/server/tls_client.h"
 
+/* The serial number on the CA's list. */
+#define REVOKED	4
+
 struct authority {
 	EVP_PKEY *key;
 	X509	 *cert;
@@ -49,7 +52,7 @@ static X509 *certify(EVP_PKEY *key, const char *cn, long serial,
 	X509_set_issuer_name(cert, ca ? X509_get_subject_name(ca->cert) : name);
 	X509_set_pubkey(cert, key);
 	add_ext(cert, ca ? ca->cert : cert, NID_basic_constraints,
-		ca ? "critical,CA:FALSE" : "critical,CA:TRUE");
+		ca && !c->issues ? "critical,CA:FALSE" : "critical,CA:TRUE");
 	if (ca && c->san)
 		add_ext(cert, ca->cert, NID_subject_alt_name, c->san);
 	if (ca && c->use)
@@ -115,23 +118,25 @@ static void issue_server(const struct authority *ca, const struct tls_pki *p,
 	EVP_PKEY_free(key);
 }
 
-static void put_crl(const struct authority *ca, long serial, const char *path)
+/* A list of the certificate @serial, which goes to the end of @path. */
+static void put_crl(const struct authority *ca, long serial,
+		    const struct tls_pki_cert *c, const char *path)
 {
 	ASN1_INTEGER *number = ASN1_INTEGER_new();
 	ASN1_TIME *t = ASN1_TIME_new();
 	X509_REVOKED *r = X509_REVOKED_new();
 	X509_CRL *crl = X509_CRL_new();
-	FILE *f = fopen(path, "w");
+	FILE *f = fopen(path, "a");
 
 	assert(f);
 	X509_CRL_set_version(crl, 1);
 	X509_CRL_set_issuer_name(crl, X509_get_subject_name(ca->cert));
-	X509_gmtime_adj(t, -3600);
+	X509_gmtime_adj(t, c->from);
 	X509_CRL_set1_lastUpdate(crl, t);
 	ASN1_INTEGER_set(number, serial);
 	X509_REVOKED_set_serialNumber(r, number);
 	X509_REVOKED_set_revocationDate(r, t);
-	X509_gmtime_adj(t, 3600);
+	X509_gmtime_adj(t, c->until);
 	X509_CRL_set1_nextUpdate(crl, t);
 	X509_CRL_add0_revoked(crl, r);
 	X509_CRL_sort(crl);
@@ -167,9 +172,9 @@ void tls_pki_make(struct tls_pki *p)
 	put_pem(p->ca, ca.cert, ca.key);
 	issue_server(&ca, p, "server", &usual);
 	issue(&ca, "host", 3, p->host);
-	issue(&ca, "revoked", 4, p->revoked);
+	issue(&ca, "revoked", REVOKED, p->revoked);
 	issue(&other, "stranger", 5, p->stranger);
-	put_crl(&ca, 4, p->crl);
+	put_crl(&ca, REVOKED, &usual, p->crl);
 	free_ca(&ca);
 	free_ca(&other);
 }
@@ -215,6 +220,41 @@ void tls_pki_forge(struct tls_pki *p)
 	PEM_write_X509(f, host.cert);
 	fclose(f);
 	free_ca(&host);
+}
+
+void tls_pki_delegate(struct tls_pki *p, bool revoked, bool has_list)
+{
+	static const struct tls_pki_cert c = {
+		.from = -3600, .until = 90 * 86400, .issues = true,
+	};
+	struct authority root = read_ca(p->ca);
+	struct authority ca = { .key = EVP_EC_gen("P-256") };
+	FILE *f;
+
+	ca.cert = certify(ca.key, revoked ? "a revoked CA" : "a lesser CA",
+			  revoked ? REVOKED : 9, &root, &c);
+	issue(&ca, "host", 10, p->host);
+	f = fopen(p->host, "a");
+	assert(f);
+	PEM_write_X509(f, ca.cert);
+	fclose(f);
+	if (has_list)
+		put_crl(&ca, 11, &usual, p->crl);
+	free_ca(&ca);
+	free_ca(&root);
+}
+
+void tls_pki_age(struct tls_pki *p, long from, long until)
+{
+	const struct tls_pki_cert c = { .from = from, .until = until };
+	struct authority ca = read_ca(p->ca);
+
+	X509_free(ca.cert);
+	ca.cert = certify(ca.key, "a CA", 1, NULL, &c);
+	put_pem(p->ca, ca.cert, ca.key);
+	unlink(p->crl);
+	put_crl(&ca, REVOKED, &c, p->crl);
+	free_ca(&ca);
 }
 
 void tls_pki_renew(struct tls_pki *p, const char *cn)

@@ -268,6 +268,42 @@ TEST(a_chain_that_is_about_to_end_is_warned_of)
 	daemon_end(&d, SIGTERM);
 }
 
+/* A list is warned of in the last third of its time, since many have few
+ * days. */
+TEST(a_trust_store_that_is_about_to_end_is_warned_of)
+{
+	static const struct {
+		int from, until;	/* days from now */
+		const char *ca, *list;
+	} rows[] = {
+		{ -1, 31, NULL, NULL }, { -1, 20, "ends at 20", NULL },
+		{ -20, 5, "ends at 20", "ends at 20" },
+		{ -2, -1, "has expired at 20", "has expired at 20" },
+		{ 1, 90, "is not valid before 20", "is not valid before 20" },
+	};
+
+	for (unsigned i = 0; i < ARRAY_SIZE(rows); i++) {
+		char ca[160], list[160];
+
+		tls_pki_age(&pki, rows[i].from * 86400L, rows[i].until *
+			    86400L);
+		snprintf(ca, sizeof(ca), "TLS: the authority /CN=a CA in %s %s",
+			 pki.ca, rows[i].ca ? : "");
+		snprintf(list, sizeof(list), "TLS: the list of /CN=a CA in %s "
+			 "%s", pki.crl, rows[i].list ? : "");
+		ck_assert(!daemon_start(&d, ARGS("--check", MEM, TLS,
+						 "--tls-ca", pki.ca,
+						 "--tls-crl", pki.crl)));
+		ck_assert_int_eq(WEXITSTATUS(d.status), 0);
+		ck_assert_msg(daemon_has_logged(&d, ca) == !!rows[i].ca,
+			      "%u", i);
+		ck_assert_msg(daemon_has_logged(&d, list) == !!rows[i].list,
+			      "%u", i);
+		daemon_clean(&d);
+		daemon_prepare(&d);
+	}
+}
+
 TEST(settings_that_need_others_say_so)
 {
 	ck_assert(!daemon_start(&d, ARGS(MEM, "--tls-cert", pki.cert)));

@@ -48,8 +48,9 @@ struct tls_files {
 
 /* Reads @files.  0, with warnings about them in *@why, a line each (malloced;
  * NULL: none): a certificate that has expired, ends within 30 days or is not
- * valid yet, a key that others can read.  Else -errno with the reason in *@why
- * (malloced, perhaps NULL).  Waits for the disk.  Any thread. */
+ * valid yet, the same of the trust store's; a list that does so within the last
+ * third of its time; a key that others can read.  Else -errno with the reason
+ * in *@why (malloced, perhaps NULL).  Waits for the disk.  Any thread. */
 int tls_config_read(const struct tls_files *files, struct tls_config **out,
 		    char **why);
 /* NULL is ignored. */

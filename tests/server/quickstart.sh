@@ -40,6 +40,14 @@ gone() { ! listens; }
 check 'no command is a usage error' fails 2 'quickstart serve'
 check 'nor is an unknown one' fails 2 "no command 'sevre'" sevre
 check 'an unknown option is named' fails 2 'no option --alow' serve --alow x
+# By the tree's own, which makes nothing for a mistake.
+bench_fails()
+{
+	timeout 300 "$top/quickstart" bench --bogus > "$tmp/out" 2> "$tmp/err"
+	[ $? = 2 ] && [ "$(wc -l < "$tmp/err")" = 1 ] && [ ! -s "$tmp/out" ] &&
+		says "no option '--bogus'"
+}
+check 'by the bench, too, in one line' bench_fails
 ln -s "$tmp/nowhere" "$tmp/dangling"
 check 'a link must lead somewhere' fails 1 "dangling: .* can't make it" \
 	serve "$tmp/dangling"

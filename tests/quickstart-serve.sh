@@ -24,7 +24,8 @@ escape()
 # with first, IPv4 before IPv6.
 own_addresses()
 {
-	command -v ip >/dev/null || { hostname -I | xargs -r -n 1; return; }
+	command -v ip >/dev/null ||
+		{ hostname -I 2>/dev/null | xargs -r -n 1; return; }
 	{
 		ip -o -4 route get 1.0.0.1
 		ip -o -4 addr show scope global

@@ -23,7 +23,10 @@ says_not() { ! says "$@"; }
 exports_own()
 {
 	local address
-	for address in $(hostname -I); do
+	for address in $(hostname -I 2>/dev/null ||
+		ip -o addr show scope global -deprecated |
+			awk '{ sub("/.*", "", $4); print $4 }')
+	do
 		grep -qF " $address(rw" "$tmp"/build-quickstart/run.*/exports ||
 			return 1
 	done

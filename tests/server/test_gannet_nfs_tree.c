@@ -129,6 +129,13 @@ TEST_LOOP(names_are_found_by_pattern_and_type, 0, WAYS)
 	snprintf(want, sizeof(want), "%s/a\n%s/a/b\n", export, export);
 	ck_assert_str_eq(out, want);
 	ck_assert_int_eq(TOOL("find", url(""), "-type", "x"), 2);
+	/* No letters -p -r, and -m with a value. */
+	ck_assert_int_eq(TOOL("find", url(""), "-print"), 2);
+	ck_assert_ptr_nonnull(strstr(err, "find has no -print, but -name, "));
+	ck_assert_int_eq(TOOL("find", "-mtime", "1", url("")), 2);
+	ck_assert_ptr_nonnull(strstr(err, "find has no -mtime, but -name, "));
+	ck_assert_int_eq(TOOL("find", url(""), "-name", "-print"), 0);
+	ck_assert_str_eq(out, "");
 	ck_assert_int_eq(mkfifo(path(export, "pipe"), 0600), 0);
 	ck_assert_int_eq(TOOL("find", url(""), "-type", "p"), 0);
 	snprintf(want, sizeof(want), "%s/pipe\n", export);

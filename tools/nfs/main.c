@@ -334,16 +334,32 @@ static const struct row *row_of(const struct command *c, int option)
 	return NULL;
 }
 
-/* find(1) has words behind one dash. */
-static void lengthen_dashes(int argc, char *argv[])
+/* find(1) has words behind one dash, which getopt would take for letters.
+ * False, after a message: one that is not here. */
+static bool lengthen_dashes(int argc, char *argv[], bool find)
 {
 	static char words[][12] = { "--name", "--type", "--maxdepth",
 				    "--mindepth" };
+	static const char small[] = "abcdefghijklmnopqrstuvwxyz";
 
-	for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++)
-		for (size_t k = 0; k < ARRAY_SIZE(words); k++)
-			if (strcmp(argv[i], words[k] + 1) == 0)
-				argv[i] = words[k];
+	for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
+		const char *arg = argv[i];
+		size_t k = 0;
+
+		while (k < ARRAY_SIZE(words) && strcmp(arg, words[k]) &&
+		       strcmp(arg, words[k] + 1))
+			k++;
+		if (k < ARRAY_SIZE(words)) {
+			argv[i++] = words[k];	/* and its value */
+		} else if (find && arg[0] == '-' && strlen(arg) > 4 &&
+			   !arg[1 + strspn(arg + 1, small)]) {
+			fprintf(stderr, "gannet-nfs: find has no %s, but "
+				"-name, -type, -mindepth and -maxdepth\n",
+				arg);
+			return false;
+		}
+	}
+	return true;
 }
 
 static int take_option(struct parsed *p, const struct row *r)
@@ -500,8 +516,10 @@ int main(int argc, char *argv[])
 	argv[0] = name;			/* in what getopt says */
 	log_threshold = LOG_LEVEL_ERR;
 	nfsc_config_user(&p.o.config);
-	lengthen_dashes(argc, argv);
 	p.command = named_command(argc, argv);
+	if (!lengthen_dashes(argc, argv, p.command &&
+			     p.command->run == tool_search))
+		return TOOL_USAGE;
 	err = parse_arguments(&p, argc, argv);
 	if (err != TOOL_OK || p.done)
 		return err;

@@ -392,6 +392,11 @@ TEST_LOOP(a_port_of_another_service_is_told_as_such, 0, WAYS)
 		 export, ntohs(sin.sin_port));
 	ck_assert_int_eq(TOOL("ls", at), 3);
 	ck_assert_ptr_nonnull(strstr(err, "the MOUNT service: what came is "));
+	/* MOUNT at the same port, whatever rpcbind would be. */
+	snprintf(at, sizeof(at), "tcp://127.0.0.1:%u%s", ntohs(sin.sin_port),
+		 export);
+	ck_assert_int_eq(TOOL("ls", at), 3);
+	ck_assert_ptr_nonnull(strstr(err, "the MOUNT service: what came is "));
 	shutdown(fd, SHUT_RDWR);
 	pthread_join(thread, NULL);
 	close(fd);

@@ -29,7 +29,7 @@ static int connect_mount(const struct nfsc_url *url,
 	bool tcp = url->transport == NFS_TCP && url->port;
 	const uint16_t ports[] = { tcp ? url->port : 0, 0, NFS_PORT };
 	unsigned n = url->mountport ? 1 : tcp ? 2 : ARRAY_SIZE(ports);
-	int err = -ECONNREFUSED;
+	int err = -ECONNREFUSED, first = 0;
 
 	for (unsigned i = 0; i < n && err < 0 && err != -ETIMEDOUT &&
 	     err != -ENOKEY; i++) {
@@ -38,8 +38,12 @@ static int connect_mount(const struct nfsc_url *url,
 			continue;
 		err = wire_open(url->host, *port, RPC_MOUNT, MOUNT_VERSION, c,
 				w);
+		if (i == 0)
+			first = err;
 	}
-	return err;
+	/* Of a port that was given the reason counts, unless a server is there
+	 * that has MOUNT elsewhere. */
+	return err < 0 && first && first != -EPROTONOSUPPORT ? first : err;
 }
 
 /* Moves the last component of m->dir to the front of m->rest. */

@@ -74,9 +74,6 @@ static int complain_port(const struct tool *t, int err)
 	bool tcp = u->transport == NFS_TCP;
 	const char *hint = "";
 
-	/* Another service's first words are no frame of RDMA's. */
-	if (!tcp && err == -EPROTO)
-		err = -EBADMSG;
 	if (err == -ECONNREFUSED)
 		hint = ": nothing listens there";
 	else if (err == -ETIMEDOUT)

@@ -315,7 +315,8 @@ static int connect_any(struct session *s, const struct nfsc_url *url,
 			break;
 	}
 	freeaddrinfo(list);
-	return err;
+	/* Another service's first words are no frame of RDMA's. */
+	return err == -EPROTO ? -EBADMSG : err;
 }
 
 int nfsc_rdma_open(const struct nfsc_url *url, const struct nfsc_config *c,

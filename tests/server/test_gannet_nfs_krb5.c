@@ -209,9 +209,16 @@ TEST_LOOP(bench_measures_each_flavor, 0, WAYS * ARRAY_SIZE(secs))
 
 TEST(doctor_tries_the_ticket)
 {
+	char host[64];
+
 	start_krb5(WAY_TCP, "krb5p");
 	ck_assert_msg(TOOL("doctor", "--sec=krb5p", url("")) == 0, "%s", out);
 	ck_assert_ptr_nonnull(strstr(out, "localhost proves itself"));
+	ck_assert_ptr_nonnull(strstr(out, ",sec=krb5p localhost:"));
+	snprintf(host, sizeof(host), "tcp://localhost:%u", d.tcp_port);
+	ck_assert_int_eq(TOOL("doctor", "--sec=krb5p", host), 0);
+	ck_assert_ptr_nonnull(strstr(out, "\nNext: gannet-nfs doctor tcp://"));
+	ck_assert_ptr_nonnull(strstr(out, " --sec=krb5p\n"));
 	login(NULL);
 	ck_assert_int_eq(TOOL("doctor", "--sec=krb5p", url("")), 1);
 	ck_assert_ptr_nonnull(strstr(out, "there is no ticket: run kinit"));

@@ -169,6 +169,7 @@ TEST(doctor_names_the_fault)
 {
 	struct tls_pki_cert c = { "DNS:localhost,IP:127.0.0.1", NULL, -9, 3600,
 				  NULL };
+	char host[400];
 
 	tls_pki_exchange(&pki, &c);
 	start_tls("tls");
@@ -179,6 +180,11 @@ TEST(doctor_names_the_fault)
 	reports("poor  tls          the certificate ends in 0 days\n");
 	reports("ok    tls          the server is proven\n");
 	ck_assert_ptr_null(strstr(out, "rdma+"));
+	snprintf(host, sizeof(host), "tcp://127.0.0.1:%u", d.tcp_port);
+	ck_assert_int_eq(TOOL("doctor", CA, host), 0);
+	snprintf(host, sizeof(host), " --tls-ca=%s\n", pki.ca);
+	ck_assert_ptr_nonnull(strstr(out, "\nNext: gannet-nfs doctor tcp://"));
+	reports(host);
 	/* Without --tls, by the CAs of this system. */
 	ck_assert_int_eq(TOOL("doctor", url("")), 1);
 	reports("      tls          not proven: TLS: the certificate of ");

@@ -137,13 +137,37 @@ void tool_put_mount_line(FILE *f, const struct tool *t)
 		u->transport == NFS_RDMA ? "rdma" : "tcp", six, port);
 	if (t->mount.port)
 		fprintf(f, ",mountport=%u", t->mount.port);
-	fprintf(f, ",mountproto=tcp%s%s%s ", six,
+	fprintf(f, ",mountproto=tcp%s%s%s", six,
 		nfsc_has_locks(u, c) ? "" : ",nolock",
 		!c->tls ? "" : c->tls->mutual ? ",xprtsec=mtls" :
 		",xprtsec=tls");
+	if (c->sec)
+		fprintf(f, ",sec=%s", nfsc_flavor_name(c->sec->flavor));
+	putc(' ', f);
 	fprintf(f, strchr(u->host, ':') ? "[%s]:" : "%s:", u->host);
 	put_quoted(f, t->mount.dir);
 	fputs(" DIR", f);
+}
+
+void tool_put_security(FILE *f, const struct tool_options *o)
+{
+	const struct nfsc_sec *sec = o->config.sec;
+	const struct {
+		const char *name, *value;
+	} all[] = {
+		{ "sec", sec ? nfsc_flavor_name(sec->flavor) : NULL },
+		{ "tls-ca", o->tls_ca },
+		{ "tls-cert", o->tls_cert },
+		{ "tls-key", o->tls_key },
+	};
+
+	if (o->tls)
+		fputs(" --tls", f);
+	for (size_t i = 0; i < ARRAY_SIZE(all); i++)
+		if (all[i].value) {
+			fprintf(f, " --%s=", all[i].name);
+			put_quoted(f, all[i].value);
+		}
 }
 
 int tool_mount_check(const char *url, const struct tool_options *o)

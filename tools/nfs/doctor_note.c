@@ -96,10 +96,12 @@ void doctor_conclude(struct doctor *d)
 	size_t len;
 	FILE *f = open_memstream(&line, &len);
 
-	if (f && d->next[0] && !d->mend[0])
+	if (f && d->next[0] && !d->mend[0]) {
 		tool_put_name(f, d->next);
-	else if (f && d->mounted && !d->mend[0])
+		tool_put_security(f, d->t.o);
+	} else if (f && d->mounted && !d->mend[0]) {
 		tool_put_mount_line(f, &d->t);
+	}
 	if (f)
 		fclose(f);
 	if (d->findings) {

@@ -259,6 +259,8 @@ int tool_read_link(struct tool *t, const struct nfs3_attr *attr,
 		   size_t *len);
 /* A mount(8) command, without the directory to mount at. */
 void tool_put_mount_line(FILE *f, const struct tool *t);
+/* The options of Kerberos and of TLS that were given, for another command. */
+void tool_put_security(FILE *f, const struct tool_options *o);
 /* True if @dir is @path, or above it. */
 bool tool_holds(const char *dir, const char *path);
 int tool_doctor(const char *url, const struct tool_options *o);

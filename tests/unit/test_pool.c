@@ -8,19 +8,8 @@
 #include <unistd.h>
 
 #include "lib/util.h"
+#include "tests/unit/pool_fixture.h"
 #include "tests/unit/runner.h"
-
-#define MIB	((size_t)1 << 20)
-
-static struct pool *pool;
-
-static size_t bytes_out(void)
-{
-	size_t taken, out;
-
-	pool_usage(pool, &taken, &out);
-	return out;
-}
 
 TEST(buffers_are_page_aligned_large_enough_and_apart)
 {

@@ -6,19 +6,8 @@
 #include <semaphore.h>
 
 #include "lib/util.h"
+#include "tests/unit/pool_fixture.h"
 #include "tests/unit/runner.h"
-
-#define MIB	((size_t)1 << 20)
-
-static struct pool *pool;
-
-static size_t bytes_out(void)
-{
-	size_t taken, out;
-
-	pool_usage(pool, &taken, &out);
-	return out;
-}
 
 /* Takes all small buffers for @flow; chained by next. */
 static struct buf *take(uint8_t flow)

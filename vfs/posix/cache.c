@@ -90,15 +90,12 @@ static void take_out(struct posix_cache *c, struct posix_node *n)
 	c->count--;
 }
 
-static void evict_idle(struct posix_cache *c);
-
 struct posix_node *posix_cache_enter(struct posix_cache *c,
 				     struct posix_node *n)
 {
 	struct posix_node *first = n;
 	struct cds_lfht_node *hash;
 
-	evict_idle(c);
 	cds_lfht_node_init(&n->hash);
 	cache_touch(c, n);
 	mutex_lock(&c->lock);
@@ -275,8 +272,6 @@ static void evict_idle(struct posix_cache *c)
 	struct posix_pass p = { .age = 3, .dirty_age = UINT32_MAX };
 	bool before = posix_makes_room;
 
-	if (likely(!posix_cache_full(c)))
-		return;
 	posix_makes_room = true;
 	while (p.age-- > 0 && p.closed == 0)
 		posix_cache_pass(c, POSIX_PASS, &p);
@@ -304,8 +299,10 @@ int posix_cache_room(struct posix_cache *c)
 {
 	const struct posix_fs *fs = container_of(c, struct posix_fs, cache);
 
+	if (likely(!posix_cache_full(c)))
+		return 0;
 	evict_idle(c);
-	if (likely(!at_limit(c)) || posix_sweeps)
+	if (!at_limit(c) || posix_sweeps)
 		return 0;
 	if (!thread_must_not_wait)
 		wait_for_sweep(c);

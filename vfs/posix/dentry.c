@@ -39,8 +39,8 @@ static struct posix_dentry *_Atomic *slots_of(const struct posix_fs *fs,
 					      const struct posix_node *dir,
 					      const char *name, size_t len)
 {
-	return &fs->dentries->slot[hash_values(hash_keyed(name, len),
-					       dir->ino) & (SLOTS - 2)];
+	return &fs->dentries->slot[hash_mix(hash_keyed(name, len), dir->ino) &
+				   (SLOTS - 2)];
 }
 
 static bool same_name(const struct posix_dentry *e,

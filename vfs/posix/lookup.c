@@ -240,9 +240,11 @@ static int lookup_find(struct looking *l)
 
 int posix_lookup(struct vfs_op *op)
 {
-	struct looking l = { .op = op, .dir = to_posix(op->node) };
+	struct looking l;
 	int err;
 
+	l.op = op;
+	l.dir = to_posix(op->node);
 	l.fs = posix_fs_of(l.dir);
 	err = posix_begin(l.fs, op);
 	if (err < 0)

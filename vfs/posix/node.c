@@ -83,7 +83,7 @@ static int make_node(struct posix_fs *fs, int fd, bool rdwr, struct stat *st,
 	return 0;
 }
 
-int posix_node_adopt(struct posix_fs *fs, int fd, bool rdwr, struct stat *st,
+int posix_node_adopt(struct posix_fs *fs, int fd, bool made, struct stat *st,
 		     struct posix_node **out)
 {
 	struct vfs_handle h;
@@ -104,14 +104,12 @@ int posix_node_adopt(struct posix_fs *fs, int fd, bool rdwr, struct stat *st,
 	err = posix_handle_make(fs, fd, st, &h);
 	if (err < 0)
 		goto fail;
-	*out = posix_cache_find(fs, &h);
-	if (*out) {
-		if (rdwr)
-			lend_rdwr(*out, fd);
-		close(fd);
-		return 0;
-	}
-	return make_node(fs, fd, rdwr, st, &h, out);
+	/* A new file hardly ever has a node yet: make_node() looks, too. */
+	*out = made ? NULL : posix_cache_find(fs, &h);
+	if (!*out)
+		return make_node(fs, fd, made, st, &h, out);
+	close(fd);
+	return 0;
 fail:
 	close(fd);
 	return err;

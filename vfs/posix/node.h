@@ -12,10 +12,10 @@ int  posix_node_create(struct posix_fs *fs, int fd, const struct stat *st,
 		       const struct vfs_handle *h, struct posix_node **out);
 /*
  * The cached node of the file that @fd is open on, made if need be.  Takes
- * @fd.  @rdwr: it is open for reading and writing.  -EXDEV: a directory of
- * another file system.
+ * @fd.  @made: the caller has just made the file and has it open for reading
+ * and writing; else @fd is O_PATH.  -EXDEV: a directory of another file system.
  */
-int  posix_node_adopt(struct posix_fs *fs, int fd, bool rdwr, struct stat *st,
+int  posix_node_adopt(struct posix_fs *fs, int fd, bool made, struct stat *st,
 		      struct posix_node **out);
 void posix_node_free(struct vfs_node *n);
 /* Opens @h by the system's handle, as the server.  @h is of no known node. */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* ./gannet-nfs with tickets, against ./gannetd with a keytab. */
 #include <fcntl.h>
-#include <poll.h>
 #include <pthread.h>
 #include <pwd.h>
 #include <signal.h>
@@ -11,9 +10,8 @@
 #include <unistd.h>
 
 #include "lib/util.h"
-#include "rpc/rpc.h"
 #include "tests/krb5/kdc.h"
-#include "tests/server/cut_relay.h"
+#include "tests/server/call_relay.h"
 #include "tests/server/tool_run.h"
 #include "tests/unit/runner.h"
 #include "wire/gss.h"
@@ -337,147 +335,10 @@ TEST_LOOP(copies_survive_cut_connections, 0, WAYS * ARRAY_SIZE(secs))
 
 /* ---- a relay that knows calls */
 
-enum deed {
-	PASS,
-	LOSE,		/* the answer, and the connection */
-	DENY,		/* as a server without the context */
-};
-
-enum { AT_XID = 4, AT_PROC = 24, AT_GSS_PROC = 40, AT_TOKEN = 64,
-       RECORD_MAX = 8192, CONNECTIONS = 16 };
-
-/* A record with its mark. */
-struct record {
-	uint8_t	data[RECORD_MAX];
-	size_t	len;
-};
-
-struct calls {
-	struct relay relay;
-	/* By one thread at a time. */
-	enum deed  (*judge)(struct calls *c, const struct record *call);
-	pthread_mutex_t lock;
-	struct record token;		/* the first */
-	bool	     same_token;
-	unsigned     inits;
-	uint32_t     xids[4];		/* of the calls that are counted */
-	unsigned     n;
-};
-
-struct passage {
-	struct calls *c;
-	int	     client;
-	pthread_t    thread;
-};
-
-static uint32_t word_of(const struct record *r, size_t at)
-{
-	return at + 4 <= r->len ? xdr_word(r->data + at) : 0;
-}
-
-static bool get_bytes(int fd, uint8_t *to, size_t len)
-{
-	ssize_t n;
-
-	for (; len > 0; to += n, len -= (size_t)n) {
-		n = read(fd, to, len);
-		if (n <= 0)
-			return false;
-	}
-	return true;
-}
-
-/* Of one fragment.  False: none comes. */
-static bool get_record(int fd, struct record *r)
-{
-	if (!get_bytes(fd, r->data, 4))
-		return false;
-	r->len = 4 + (xdr_word(r->data) & 0x7fffffff);
-	ck_assert_uint_le(r->len, sizeof(r->data));
-	return get_bytes(fd, r->data + 4, r->len - 4);
-}
-
-static bool put_record(int fd, const struct record *r)
-{
-	return write(fd, r->data, r->len) == (ssize_t)r->len;
-}
-
-static bool deny(const struct record *call, int client)
-{
-	/* A reply, MSG_DENIED, AUTH_ERROR. */
-	const uint32_t words[] = { 0x80000000u | 20, word_of(call, AT_XID), 1,
-				   1, 1, RPC_GSS_CREDPROBLEM };
-	struct record reply = { .len = sizeof(words) };
-
-	for (size_t i = 0; i < ARRAY_SIZE(words); i++)
-		xdr_set_word(reply.data + 4 * i, words[i]);
-	return put_record(client, &reply);
-}
-
-static enum deed judge(struct calls *c, const struct record *call)
-{
-	enum deed deed;
-
-	pthread_mutex_lock(&c->lock);
-	deed = c->judge(c, call);
-	pthread_mutex_unlock(&c->lock);
-	return deed;
-}
-
-/* False: the connection is to end. */
-static bool relay_call(struct calls *c, int client, int server)
-{
-	struct record r;
-	enum deed deed;
-
-	if (!get_record(client, &r))
-		return false;
-	deed = judge(c, &r);
-	if (deed == DENY)
-		return deny(&r, client);
-	if (!put_record(server, &r))
-		return false;
-	/* Its bytes stay unread, so that the connection is reset. */
-	if (deed == LOSE)
-		return poll(&(struct pollfd){ server, POLLIN, 0 }, 1, -1) < 0;
-	return get_record(server, &r) && put_record(client, &r);
-}
-
-static void *relay_calls(void *passage)
-{
-	struct passage *p = passage;
-	int server = daemon_connect(p->c->relay.to);
-
-	while (relay_call(p->c, p->client, server))
-		;
-	close(server);
-	close(p->client);
-	return NULL;
-}
-
-static void *run_calls(void *relay)
-{
-	struct calls *c = container_of(relay, struct calls, relay);
-	struct passage p[CONNECTIONS];
-	int fd, n = 0;
-
-	while ((fd = accept4(c->relay.fd, NULL, NULL, SOCK_CLOEXEC)) >= 0) {
-		ck_assert_int_lt(n, CONNECTIONS);
-		p[n] = (struct passage){ .c = c, .client = fd };
-		pthread_create(&p[n].thread, NULL, relay_calls, &p[n]);
-		n++;
-	}
-	while (n > 0)
-		pthread_join(p[--n].thread, NULL);
-	return NULL;
-}
-
 static void start_calls(struct calls *c, const char *sec)
 {
 	start_krb5(WAY_TCP, sec);
-	pthread_mutex_init(&c->lock, NULL);
-	c->relay.run = run_calls;
-	relay_start(&c->relay, WAY_TCP);
+	call_relay_start(c);
 	name_host();
 	make_file(path(export, "f"), 1);
 }
@@ -486,7 +347,7 @@ static enum deed lose_first_token(struct calls *c, const struct record *call)
 {
 	size_t len = call->len - AT_TOKEN;
 
-	if (word_of(call, AT_GSS_PROC) != GSS_INIT)
+	if (record_word(call, AT_GSS_PROC) != GSS_INIT)
 		return PASS;
 	if (c->inits++ == 0) {
 		c->token = *call;
@@ -513,7 +374,7 @@ TEST(a_token_whose_answer_was_lost_is_not_sent_again)
 
 static enum deed lose_all_tokens(struct calls *c, const struct record *call)
 {
-	if (word_of(call, AT_GSS_PROC) != GSS_INIT)
+	if (record_word(call, AT_GSS_PROC) != GSS_INIT)
 		return PASS;
 	c->inits++;
 	return LOSE;
@@ -534,11 +395,11 @@ TEST(a_server_that_answers_no_token_is_left)
  * again. */
 static enum deed lose_remove(struct calls *c, const struct record *call)
 {
-	if (word_of(call, AT_GSS_PROC) != GSS_DATA ||
-	    word_of(call, AT_PROC) != NFSPROC3_REMOVE ||
+	if (record_word(call, AT_GSS_PROC) != GSS_DATA ||
+	    record_word(call, AT_PROC) != NFSPROC3_REMOVE ||
 	    c->n == ARRAY_SIZE(c->xids))
 		return PASS;
-	c->xids[c->n++] = word_of(call, AT_XID);
+	c->xids[c->n++] = record_word(call, AT_XID);
 	return c->n == 1 ? LOSE : c->n == 2 ? DENY : PASS;
 }
 
@@ -560,8 +421,8 @@ TEST_LOOP(a_call_that_is_refused_when_it_comes_again_keeps_its_xid, 0,
 
 static enum deed deny_ninth_getattr(struct calls *c, const struct record *call)
 {
-	return word_of(call, AT_GSS_PROC) == GSS_DATA &&
-	       word_of(call, AT_PROC) == NFSPROC3_GETATTR && ++c->n == 9 ?
+	return record_word(call, AT_GSS_PROC) == GSS_DATA &&
+	       record_word(call, AT_PROC) == NFSPROC3_GETATTR && ++c->n == 9 ?
 	       DENY : PASS;
 }
 

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* A man in the middle between ./gannet-nfs and ./gannetd with tickets. */
+#include <arpa/inet.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "lib/util.h"
+#include "rpc/rpc.h"
+#include "tests/krb5/kdc.h"
+#include "tests/server/call_relay.h"
+#include "tests/server/tool_run.h"
+#include "tests/unit/runner.h"
+#include "wire/gss.h"
+#include "wire/nfs3.h"
+
+TEST_CASE(.timeout = 120);
+
+enum { MOUNT = 100005, MNT = 1, AT_DENIED = 12, AT_VERF = 20, AT_RESULTS = 28,
+       MANY = 3 };
+
+static struct kdc kdc;
+static struct calls c;
+
+/* Of the file "f" in the export, by way of the relay. */
+static const char *target;
+
+/* Of all calls of NFS but NULL: */
+static bool in_clear;		/* some came without privacy, */
+static bool served_so;		/* and were answered, beyond mounting */
+
+static void note_call(struct calls *m, const struct record *call,
+		      struct record *reply)
+{
+	uint32_t proc = record_word(call, AT_PROC);
+	bool mounts = proc == NFSPROC3_GETATTR || proc == NFSPROC3_FSINFO;
+
+	if (record_word(call, AT_PROG) != NFS3_PROGRAM || proc == 0 ||
+	    (record_word(call, AT_FLAVOR) == RPCSEC_GSS &&
+	     record_word(call, AT_SERVICE) == GSS_PRIVACY))
+		return;
+	in_clear = true;
+	served_so |= !mounts && record_word(reply, AT_DENIED) == 0;
+}
+
+/* The ticket is for a name, and MNT is to go through the relay, too. */
+static void start_middle(const char *sec)
+{
+	char settings[400], cwd[160], opts[80], cache[80];
+	static char text[400];
+	struct sockaddr_in sin;
+	socklen_t len = sizeof(sin);
+	struct kdc_client client;
+
+	kdc_start(&kdc, "aes256-cts-hmac-sha1-96");
+	ck_assert_ptr_nonnull(getcwd(cwd, sizeof(cwd)));
+	snprintf(settings, sizeof(settings), "[exports]\n"
+		 "backend-dir = %s/modules/krb5\n[server]\n"
+		 "bind = 127.0.0.1\n"
+		 "krb5-keytab = %s/server.keytab\n", cwd, kdc.dir);
+	snprintf(opts, sizeof(opts), "rw,insecure,no_root_squash,sec=%s", sec);
+	start_both(WAY_TCP, opts, settings);
+	snprintf(cache, sizeof(cache), "FILE:%s/cache%u", kdc.dir, kdc.ncaches);
+	kdc_client_open(&client, &kdc, "host/localhost", "nfs@localhost");
+	kdc_client_close(&client);
+	setenv("KRB5CCNAME", cache, 1);
+	setenv("KRB5_CLIENT_KTNAME", "FILE:/nonexistent", 1);
+	make_file(path(export, "f"), 2000);
+	call_relay_start(&c);
+	getsockname(c.relay.fd, (struct sockaddr *)&sin, &len);
+	snprintf(text, sizeof(text), "tcp://localhost:%u%s/f?mountport=%u",
+		 ntohs(sin.sin_port), export, ntohs(sin.sin_port));
+	target = text;
+	in_clear = served_so = false;
+}
+
+static void stop_middle(void)
+{
+	relay_stop(&c.relay);
+	stop();
+	kdc_stop(&kdc);
+}
+
+/* Reads the file.  The exit code; the file is out if that is 0, and no byte of
+ * it else. */
+static int cat(const char *sec)
+{
+	int code = sec ? TOOL("cat", "--sec", sec, "--retries=1", "-b", "512",
+			      target) :
+			 TOOL("cat", "--retries=1", "-b", "512", target);
+
+	if (code == 0)
+		same(path(export, "f"), outfile);
+	return code;
+}
+
+/* ---- MNT, which has no checksum */
+
+/* The list that takes the place of the server's. */
+static const uint32_t *list;
+static unsigned nlist;
+
+static void change_list(struct calls *m, const struct record *call,
+			struct record *reply)
+{
+	size_t at = AT_RESULTS + 4;	/* behind the status */
+
+	note_call(m, call, reply);
+	if (record_word(call, AT_PROG) != MOUNT ||
+	    record_word(call, AT_PROC) != MNT)
+		return;
+	at += 4 + ALIGN_UP(record_word(reply, at), 4u);
+	xdr_set_word(reply->data + at, nlist);
+	for (unsigned i = 0; i < nlist; i++)
+		xdr_set_word(reply->data + at + 4 + 4 * i, list[i]);
+	reply->len = at + 4 + 4 * nlist;
+	xdr_set_word(reply->data, 0x80000000u | (uint32_t)(reply->len - 4));
+	m->n++;
+}
+
+/* Lists for an export with sec=krb5p. */
+static const struct {
+	const char *sec;		/* of the client; NULL: sys */
+	uint32_t list[MANY];		/* 0: the end */
+	const char *why;		/* it ends; NULL: it reads the file */
+} lists[] = {
+	{ "krb5p", { RPC_AUTH_SYS }, "takes only sec=sys for" },
+	{ "krb5p", { RPC_AUTH_KRB5, RPC_AUTH_KRB5I },
+	  "takes only sec=krb5:krb5i for" },
+	{ "krb5p", { 0 }, NULL },
+	{ "krb5p", { RPC_AUTH_SYS, RPC_AUTH_KRB5P }, NULL },
+	{ "krb5i", { RPC_AUTH_KRB5I }, "the server denies the call" },
+	{ "krb5", { RPC_AUTH_KRB5, RPC_AUTH_SYS }, "the server denies the call" },
+	{ NULL, { RPC_AUTH_SYS }, "the server denies the call" },
+	{ NULL, { 0 }, "the server denies the call" },
+};
+
+/* Whatever it believes, it calls with its own flavor, and the server with the
+ * export's. */
+TEST_LOOP(a_list_of_flavors_that_was_changed_weakens_no_call, 0,
+	  ARRAY_SIZE(lists))
+{
+	start_middle("krb5p");
+	c.change = change_list;
+	list = lists[_i].list;
+	for (nlist = 0; nlist < MANY && list[nlist]; nlist++)
+		;
+	c.n = 0;
+	ck_assert_msg(cat(lists[_i].sec) == (lists[_i].why ? 1 : 0), "%s", err);
+	ck_assert_uint_gt(c.n, 0);
+	if (lists[_i].why) {
+		ck_assert_msg(strstr(err, lists[_i].why) != NULL, "%s", err);
+		ck_assert_str_eq(out, "");
+	}
+	ck_assert(!served_so);
+	/* Nor is anything sent that the client wants to be secret. */
+	if (lists[_i].sec && strcmp(lists[_i].sec, "krb5p") == 0)
+		ck_assert(!in_clear);
+	stop_middle();
+}
+
+/* ---- replies to READ */
+
+enum trick {
+	FLIP_VERF,	/* the last bit of the verifier, */
+	FLIP_END,	/* of the results or of their checksum */
+	DROP_VERF,	/* there is none */
+	REPEAT,		/* an earlier reply in place of this one */
+	TRICKS,
+};
+
+static enum trick trick;
+
+/* Makes the verifier AUTH_NONE's. */
+static void drop_verf(struct record *r)
+{
+	size_t from = AT_VERF + 4 + record_word(r, AT_VERF), to = AT_VERF + 4;
+
+	memset(r->data + AT_VERF - 4, 0, 8);
+	memmove(r->data + to, r->data + from, r->len - from);
+	r->len -= from - to;
+	xdr_set_word(r->data, 0x80000000u | (uint32_t)(r->len - 4));
+}
+
+static void change_read(struct calls *m, const struct record *call,
+			struct record *reply)
+{
+	if (record_word(call, AT_PROG) != NFS3_PROGRAM ||
+	    record_word(call, AT_PROC) != NFSPROC3_READ)
+		return;
+	if (m->n++ == 0)
+		m->token = *reply;
+	switch (trick) {
+	case FLIP_VERF:
+		reply->data[AT_VERF + 3 + record_word(reply, AT_VERF)] ^= 1;
+		break;
+	case FLIP_END:
+		reply->data[reply->len - 1] ^= 1;
+		break;
+	case DROP_VERF:
+		drop_verf(reply);
+		break;
+	default:
+		*reply = m->token;
+		xdr_set_word(reply->data + AT_XID, record_word(call, AT_XID));
+		break;
+	}
+}
+
+/* With krb5 alone the results have no checksum. */
+TEST_LOOP(a_reply_that_was_changed_or_repeated_is_not_believed, 0, 3 * TRICKS)
+{
+	static const char *const secs[] = { "krb5", "krb5i", "krb5p" };
+	const char *sec = secs[_i / TRICKS];
+
+	trick = (enum trick)(_i % TRICKS);
+	if (_i == FLIP_END)
+		return;
+	start_middle("krb5:krb5i:krb5p");
+	c.change = change_read;
+	c.n = 0;
+	ck_assert_int_ne(cat(sec), 0);
+	/* Of the file's four parts, the first can be as it was. */
+	ck_assert_msg(strlen(err) > 0 && c.n > 0, "%s", err);
+	if (trick != REPEAT)
+		ck_assert_str_eq(out, "");
+	stop_middle();
+}
+
+int main(void)
+{
+	return kdc_run_tests();
+}

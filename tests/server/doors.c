@@ -239,17 +239,27 @@ static uint32_t exchange_tcp(struct caller *c, uint8_t *call, uint32_t len)
 	return len;
 }
 
-static uint32_t exchange_rdma(struct caller *c, const uint8_t *call,
-			      uint32_t len)
+int caller_try(struct caller *c, const uint8_t *call, uint32_t len,
+	       uint8_t *reply, uint32_t room)
 {
+	c->into = reply;
+	c->room = MAX(room, CALLER_BUF);	/* a reply inline fits, too */
 	memset(&c->req, 0, sizeof(c->req));
 	c->req.call = call + 4;
 	c->req.call_len = len;
-	c->req.reply = rpcrdma_memory_at(c->into, c->room);
+	c->req.reply = rpcrdma_memory_at(reply, room);
+	if (c->write.addr)
+		c->req.write[c->req.nwrites++] = c->write;
 	c->req.done = is_done;
 	rpcrdma_requester_call(c->peer, &c->req);
 	wait_for(&c->done);
-	require(c->req.status == 0);
+	return c->req.status;
+}
+
+static uint32_t exchange_rdma(struct caller *c, const uint8_t *call,
+			      uint32_t len, uint8_t *reply, uint32_t room)
+{
+	require(caller_try(c, call, len, reply, room) == 0);
 	return c->req.reply_len;
 }
 
@@ -259,7 +269,7 @@ uint32_t caller_exchange(struct caller *c, uint8_t *call, uint32_t len,
 	c->into = reply;
 	c->room = room;
 	return c->fd >= 0 ? exchange_tcp(c, call, len) :
-	       exchange_rdma(c, call, len);
+	       exchange_rdma(c, call, len, reply, room);
 }
 
 uint32_t caller_send(struct caller *c)

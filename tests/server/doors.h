@@ -56,6 +56,8 @@ struct caller {
 	sem_t			  connected, done;
 	uint8_t			 *into;	/* for the reply, */
 	uint32_t		  room;	/* of so many bytes */
+	/* Over RDMA: a Write chunk of the next calls; NULL: none. */
+	struct rpcrdma_memory	  write;
 	uint32_t		  xid;
 	uint8_t			  call[CALLER_BUF], reply[CALLER_BUF];
 	struct xdr_out		  out;	/* behind the bytes that begin wrote */
@@ -72,6 +74,10 @@ void caller_close(struct caller *c);
 
 void caller_begin(struct caller *c, uint32_t prog, uint32_t vers,
 		  uint32_t proc, const struct caller_cred *cred);
+/* Over RDMA: sends the @len bytes behind the first four of @call, with a Reply
+ * chunk of @room bytes at @reply, and waits.  Returns c->req's status. */
+int caller_try(struct caller *c, const uint8_t *call, uint32_t len,
+	       uint8_t *reply, uint32_t room);
 /* Sends the @len bytes behind the first four of @call and waits; puts the reply
  * to @reply and returns its length. */
 uint32_t caller_exchange(struct caller *c, uint8_t *call, uint32_t len,

@@ -14,7 +14,7 @@ struct rpc_gss *gss_doors_open(struct doors *d,
 			       const struct rpc_gss_config *config,
 			       const char *exports);
 
-#define GSS_CLIENT_DATA	(200u << 10)
+#define GSS_CLIENT_DATA	(1u << 20)	/* the longest WRITE and READ */
 #define GSS_CLIENT_BUF	(GSS_CLIENT_DATA + 4096)
 
 struct gss_client {

@@ -131,7 +131,8 @@ static const struct {
 	{ "krb5p", { 0 }, NULL },
 	{ "krb5p", { RPC_AUTH_SYS, RPC_AUTH_KRB5P }, NULL },
 	{ "krb5i", { RPC_AUTH_KRB5I }, "the server denies the call" },
-	{ "krb5", { RPC_AUTH_KRB5, RPC_AUTH_SYS }, "the server denies the call" },
+	{ "krb5", { RPC_AUTH_KRB5, RPC_AUTH_SYS },
+	  "the server denies the call" },
 	{ NULL, { RPC_AUTH_SYS }, "the server denies the call" },
 	{ NULL, { 0 }, "the server denies the call" },
 };

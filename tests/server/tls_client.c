@@ -83,6 +83,8 @@ static void set_config(SSL_CTX *ctx, const struct tls_client_config *config)
 		ok &= SSL_CTX_set1_groups_list(ctx, config->groups) == 1;
 	if (config->suites)
 		ok &= SSL_CTX_set_ciphersuites(ctx, config->suites) == 1;
+	if (config->keylog)
+		SSL_CTX_set_keylog_callback(ctx, config->keylog);
 	if (config->version)
 		ok &= SSL_CTX_set_max_proto_version(ctx, config->version);
 	if (config->cert)

@@ -59,6 +59,7 @@ struct tls_client_config {
 	const char *cert;		/* file of a certificate and its key */
 	const char *groups;		/* for the exchange of keys */
 	const char *suites;		/* of ciphers, those of TLS 1.3 */
+	SSL_CTX_keylog_cb_func keylog;	/* gets TLS's secrets */
 };
 
 struct tls_client {

@@ -72,6 +72,30 @@ TEST(a_mistake_in_a_file_is_named)
 	ck_assert_int_eq(tls_config_read(&files, &config, &why), -EINVAL);
 	ck_assert_ptr_nonnull(strstr(why, rig.pki.cert));
 	free(why);
+	files = good;
+	files.key = "/tmp";
+	ck_assert_int_eq(tls_config_read(&files, &config, &why), -EISDIR);
+	ck_assert_str_eq(why, "the key /tmp: Is a directory");
+	free(why);
+}
+
+/* Handshakes read a list whole, and a reload waits for two seconds. */
+TEST(a_list_has_a_bound)
+{
+	struct tls_files files;
+	struct tls_config *config;
+	char *why;
+
+	tls_rig_start(NULL, true);
+	files = tls_pki_files(&rig.pki);
+	ck_assert_int_eq(truncate(files.crl, 4 << 20), 0);
+	ck_assert_int_eq(tls_config_read(&files, &config, &why), 0);
+	tls_config_free(config);
+	ck_assert_int_eq(truncate(files.crl, (4 << 20) + 1), 0);
+	ck_assert_int_eq(tls_config_read(&files, &config, &why), -EFBIG);
+	ck_assert_ptr_nonnull(strstr(why, "has more than 4 MiB"));
+	ck_assert_ptr_nonnull(strstr(why, files.crl));
+	free(why);
 }
 
 static bool is_served(const char *cert)

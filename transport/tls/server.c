@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "lib/fail.h"
 #include "lib/thread.h"
@@ -206,6 +207,37 @@ static bool set_rules(SSL_CTX *ctx)
 	       SSL_CTX_set_recv_max_early_data(ctx, 0) == 1;
 }
 
+static int check_file(const char *what, const char *path, char **why)
+{
+	struct stat st;
+
+	/* Without an answer, reading has the reason. */
+	if (!path || stat(path, &st))
+		return 0;
+	if (S_ISDIR(st.st_mode)) {
+		fail_with(why, "%s %s: %s", what, path, strerror(EISDIR));
+		return -EISDIR;
+	}
+	if (st.st_size <= TLS_FILE_MAX)
+		return 0;
+	fail_with(why, "%s %s has more than %u MiB", what, path,
+		  TLS_FILE_MAX >> 20);
+	return -EFBIG;
+}
+
+static int check_files(const struct tls_files *f, char **why)
+{
+	int err = check_file("the certificate", f->cert, why);
+
+	if (!err)
+		err = check_file("the key", f->key, why);
+	if (!err)
+		err = check_file("the trust store", f->ca, why);
+	if (!err)
+		err = check_file("the revocation list", f->crl, why);
+	return err;
+}
+
 int tls_config_read(const struct tls_files *files, struct tls_config **out,
 		    char **why)
 {
@@ -218,7 +250,9 @@ int tls_config_read(const struct tls_files *files, struct tls_config **out,
 		return err;
 	config->ctx = SSL_CTX_new(TLS_server_method());
 	if (config->ctx && set_rules(config->ctx)) {
-		err = tls_read_own(config->ctx, files, why);
+		err = check_files(files, why);
+		if (!err)
+			err = tls_read_own(config->ctx, files, why);
 		if (!err)
 			err = read_trusted(config->ctx, files, why);
 	}

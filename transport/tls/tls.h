@@ -30,13 +30,17 @@
 #define TLS_SHAKE_MAX	((size_t)24 << 10)
 /* Bytes of a record. */
 #define TLS_RECORD_MAX	((size_t)16 << 10)
+/* Bytes of a file.  Each handshake with a certificate computes a hash of the
+ * list of revoked ones, whoever signed the certificate. */
+#define TLS_FILE_MAX	(4u << 20)
 
 struct tls_server;
 struct tls_config;
 struct tls_client;
 struct tls_conn;
 
-/* Files in PEM.  Borrowed for the call. */
+/* Files in PEM; a server's have TLS_FILE_MAX bytes at most.  Borrowed for the
+ * call. */
 struct tls_files {
 	const char *cert;	/* our certificate and its chain; NULL: none,
 				 * for a client */

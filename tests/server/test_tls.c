@@ -169,31 +169,6 @@ TEST(keys_are_changed_in_between)
 	tls_client_close(&c);
 }
 
-/* Begins TLS between @c and a connection without a poller, whose socket takes
- * little.  Returns that one, and its socket in *@fd. */
-static struct tls_conn *pair_start(struct tls_client *c, int *fd)
-{
-	struct tls_conn *conn;
-	const char *why;
-	uint32_t events;
-	int fds[2], err, least = 1;
-	bool shaken;
-
-	ck_assert(!socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds));
-	setsockopt(fds[0], SOL_SOCKET, SO_SNDBUF, &least, sizeof(least));
-	ck_assert(!tls_conn_create(rig.srv.tls, fds[0], 0, &conn));
-	*c = (struct tls_client){ .fd = fds[1] };
-	shaken = tls_client_shake(c, NULL);
-	do {
-		err = tls_handshake(conn, &events, &why);
-		shaken = shaken || SSL_connect(c->ssl) == 1;
-	} while (err == -EAGAIN);
-	ck_assert_int_eq(err, 0);
-	ck_assert(shaken);
-	*fd = fds[0];
-	return conn;
-}
-
 TEST(answers_that_are_not_taken_hold_the_receiver)
 {
 	char got[8], text[] = "hello";
@@ -204,7 +179,7 @@ TEST(answers_that_are_not_taken_hold_the_receiver)
 	int fd;
 
 	tls_rig_start(NULL, true);
-	conn = pair_start(&c, &fd);
+	conn = tls_rig_pair(&c, &fd, 0);
 	while (n == -EAGAIN) {
 		ck_assert(SSL_key_update(c.ssl, SSL_KEY_UPDATE_REQUESTED));
 		ck_assert_int_eq(SSL_do_handshake(c.ssl), 1);
@@ -238,7 +213,7 @@ TEST(a_record_that_was_begun_is_sent_before_keys_change)
 	int fd;
 
 	tls_rig_start(NULL, true);
-	conn = pair_start(&c, &fd);
+	conn = tls_rig_pair(&c, &fd, 0);
 	while (tls_send(conn, &from, 1, SIZE_MAX, false) > 0)
 		;
 	for (int i = 0; i < 3; i++) {
@@ -268,7 +243,7 @@ TEST(a_record_that_was_begun_is_received_to_its_end)
 	int fd;
 
 	tls_rig_start(NULL, true);
-	conn = pair_start(&c, &fd);
+	conn = tls_rig_pair(&c, &fd, 0);
 	for (int i = 0; i < 2; i++)
 		ck_assert_int_eq(SSL_write(c.ssl, data, 10), 10);
 	for (unsigned i = 0; i < ARRAY_SIZE(want); i++) {

@@ -5,11 +5,13 @@
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "lib/stats.h"
 #include "lib/util.h"
 #include "tests/server/tls_rig.h"
 #include "tests/unit/runner.h"
+#include "transport/stream/tcp.h"
 #include "wire/nfs3.h"
 
 #define MIB		(1u << 20)
@@ -29,6 +31,18 @@ ssize_t send(int fd, const void *data, size_t len, int flags)
 		return -1;
 	}
 	return sendto(fd, data, len, flags, NULL, 0);
+}
+
+static atomic_bool deaf;
+
+/* ... nothing comes if a test says so. */
+ssize_t recv(int fd, void *data, size_t len, int flags)
+{
+	if (atomic_load(&deaf) && flags & MSG_DONTWAIT) {
+		errno = EAGAIN;
+		return -1;
+	}
+	return recvfrom(fd, data, len, flags, NULL, NULL);
 }
 
 static void create(struct tls_client *c, struct nfs3_fh *file)
@@ -132,4 +146,114 @@ TEST(a_connection_ends_before_its_key_is_worn)
 	ck_assert(tls_client_start(&c, rig.srv.port, NULL));
 	ck_assert_int_eq(tls_rig_ask(&c), NFS3_OK);
 	tls_client_close(&c);
+}
+
+/* ---- what the reply cache is told */
+
+static struct xprt_view seen;
+
+/* On the loop's thread. */
+static void look_at_conns(void *arg)
+{
+	struct tcp_poller *p = arg;
+	struct tcp_conn *conn;
+
+	cds_list_for_each_entry(conn, &p->conns, link)
+		conn->xprt.ops->look(&conn->xprt, &seen);
+}
+
+/* Of the only connection. */
+static enum xprt_end end_of_conn(void)
+{
+	struct tcp_listener *l = container_of(rig.srv.tcp, struct tcp_listener,
+					      base);
+
+	seen = (struct xprt_view){ .end = XPRT_ALIVE };
+	for (unsigned i = 0; i < l->env.nloops; i++)
+		loop_call(l->pollers[i].loop, look_at_conns, &l->pollers[i]);
+	return seen.end;
+}
+
+/* Any host on the way can send the end of TCP: also before the server has read
+ * it, it does not show that the client had its replies. */
+TEST(an_end_of_tcp_alone_is_not_in_order)
+{
+	struct tls_client c;
+
+	tls_rig_start(NULL, true);
+	ck_assert(tls_client_start(&c, rig.srv.port, NULL));
+	ck_assert_int_eq(tls_rig_ask(&c), NFS3_OK);
+	ck_assert_int_eq(end_of_conn(), XPRT_ALIVE);
+	atomic_store(&deaf, true);
+	shutdown(c.fd, SHUT_WR);
+	EVENTUALLY(end_of_conn() != XPRT_ALIVE);
+	ck_assert_int_eq(seen.end, XPRT_BROKEN);
+	atomic_store(&deaf, false);
+	tls_client_close(&c);
+}
+
+/* What the socket of @c has. */
+static uint64_t drain(struct tls_client *c)
+{
+	uint8_t b[4096];
+	uint64_t n = 0;
+	ssize_t did;
+
+	while ((did = recvfrom(c->fd, b, sizeof(b), MSG_DONTWAIT, NULL,
+			       NULL)) > 0)
+		n += (uint64_t)did;
+	return n;
+}
+
+TEST(no_byte_counts_as_acknowledged_before_its_record)
+{
+	static const size_t lens[] = { 1, 1, 500, 1, 16384, 1, 1, 16000, 3 };
+	enum { CLEAR = 36, N = ARRAY_SIZE(lens) };
+	/* Positions where the records end. */
+	uint64_t wire[N + 1], plain[N + 1] = { CLEAR }, at;
+	static uint8_t data[TLS_RECORD_MAX];
+	struct tls_client c;
+	struct tls_conn *conn;
+	uint8_t b;
+	int fd, i = 0;
+
+	tls_rig_start(NULL, true);
+	conn = tls_rig_pair(&c, &fd, CLEAR);
+	wire[0] = CLEAR + BIO_number_read(SSL_get_rbio(c.ssl));
+	for (; i < N; i++) {
+		size_t done = 0;
+
+		/* The answer takes bytes, too. */
+		if (i % 3 == 1) {
+			ck_assert(SSL_key_update(c.ssl,
+						 SSL_KEY_UPDATE_REQUESTED));
+			ck_assert_int_eq(SSL_do_handshake(c.ssl), 1);
+			ck_assert_int_eq(tls_recv(conn, &(struct iovec){ &b, 1 },
+						  1), -EAGAIN);
+		}
+		wire[i + 1] = wire[i];
+		plain[i + 1] = plain[i] + lens[i];
+		while (done < lens[i]) {
+			ssize_t n = tls_send(conn, &(struct iovec){
+					     data + done, lens[i] - done }, 1,
+					     SIZE_MAX, false);
+
+			wire[i + 1] += drain(&c);
+			if (n > 0)
+				done += (size_t)n;
+			/* A record that was not sent whole. */
+			ck_assert_uint_le(tls_acked(conn, wire[i + 1]),
+					  plain[i] + done);
+		}
+	}
+	ck_assert_uint_eq(tls_acked(conn, wire[N]), plain[N]);
+	for (i = 0, at = 0; at <= wire[N]; at++) {
+		if (i < N && at == wire[i + 1])
+			i++;
+		ck_assert_uint_le(tls_acked(conn, at),
+				  i || at >= wire[0] ? plain[i] : at);
+	}
+	tls_conn_destroy(conn);
+	tls_client_close(&c);
+	close(fd);
 }

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "tests/server/tls_rig.h"
 
+#include <errno.h>
+#include <sys/socket.h>
 
+#include "tests/unit/runner.h"
 #include "wire/nfs3.h"
 
 struct tls_rig rig;
@@ -60,4 +63,27 @@ int tls_rig_ask(struct tls_client *c)
 {
 	tls_rig_post(c);
 	return tls_rig_status(c);
+}
+
+struct tls_conn *tls_rig_pair(struct tls_client *c, int *fd, uint64_t clear)
+{
+	struct tls_conn *conn;
+	const char *why;
+	uint32_t events;
+	int fds[2], err, least = 1;
+	bool shaken;
+
+	ck_assert(!socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds));
+	setsockopt(fds[0], SOL_SOCKET, SO_SNDBUF, &least, sizeof(least));
+	ck_assert(!tls_conn_create(rig.srv.tls, fds[0], clear, &conn));
+	*c = (struct tls_client){ .fd = fds[1] };
+	shaken = tls_client_shake(c, NULL);
+	do {
+		err = tls_handshake(conn, &events, &why);
+		shaken = shaken || SSL_connect(c->ssl) == 1;
+	} while (err == -EAGAIN);
+	ck_assert_int_eq(err, 0);
+	ck_assert(shaken);
+	*fd = fds[0];
+	return conn;
 }

@@ -28,3 +28,8 @@ void tls_rig_post(struct tls_client *c);
 /* Waits for a reply.  The status; -errno of a call that was not run. */
 int tls_rig_status(struct tls_client *c);
 int tls_rig_ask(struct tls_client *c);
+
+/* Begins TLS between @c and a connection without a poller, whose socket takes
+ * little, and has taken @clear bytes.  Returns that one, and its socket in
+ * *@fd. */
+struct tls_conn *tls_rig_pair(struct tls_client *c, int *fd, uint64_t clear);

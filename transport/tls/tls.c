@@ -439,5 +439,8 @@ uint64_t tls_acked(struct tls_conn *c, uint64_t acked)
 	mutex_unlock(&c->lock);
 	/* Each unacknowledged byte can be one of ours. */
 	acked -= MIN(acked, more);
+	/* ... and of a record that the client can't read in part. */
+	if (acked < all)
+		acked -= MIN(acked, TLS_RECORD_MAX);
 	return MIN(all, acked);
 }

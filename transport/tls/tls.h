@@ -154,8 +154,8 @@ uint64_t tls_records(struct tls_conn *c);
 int tls_close(struct tls_conn *c);
 /*
  * The peer's system has acknowledged @acked bytes of the socket.  Returns how
- * many of the bytes sent in clear or by tls_send() it surely has: all, where it
- * acknowledged all, else perhaps fewer than it has.  Any thread.
+ * many of the bytes sent in clear or by tls_send() it surely can read: all,
+ * where it acknowledged all, else perhaps fewer.  Any thread.
  */
 uint64_t tls_acked(struct tls_conn *c, uint64_t acked);
 /* The client has ended its data.  Any thread. */

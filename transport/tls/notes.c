@@ -97,8 +97,8 @@ static void note_trusted(X509_STORE *store, const struct tls_files *f,
 
 		X509_NAME_oneline(cert ? X509_get_subject_name(cert) :
 				  X509_CRL_get_issuer(crl), name, sizeof(name));
-		snprintf(what, sizeof(what), "the %s %s",
-			 cert ? "authority" : "list of", name);
+		snprintf(what, sizeof(what), "%s %s",
+			 cert ? "the authority" : "the list of", name);
 		if (cert)
 			note_cert(cert, what, f->ca, notes);
 		else

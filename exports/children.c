@@ -25,7 +25,7 @@ static bool is_exports(struct export_table *t, const struct export_set *set,
 
 	for (unsigned i = 0; e->fs->mark && i < set->nexports; i++) {
 		x = tree_of_export(t, set->exports[i]);
-		if (x && x != e && tree_is_mounted(x) &&
+		if (x && x != e && x->mounted &&
 		    x->fs->mark == e->fs->mark)
 			return true;
 	}
@@ -76,7 +76,7 @@ static bool is_wanted_now(struct export_table *t, const struct export_tree *e,
 	bool room;
 
 	rcu_enter();
-	set = export_set_now(t);
+	set = t->current;
 	room = set && is_wanted(t, e, above, set);
 	rcu_exit();
 	return room;
@@ -89,7 +89,7 @@ static bool is_way_free_now(struct children *c, const struct child *child)
 	bool is_free;
 
 	rcu_enter();
-	set = export_set_now(c->table);
+	set = c->table->current;
 	is_free = set && is_way_free(c, set, child->top, child->above);
 	rcu_exit();
 	return is_free;
@@ -150,7 +150,7 @@ static uint64_t keep_children(struct crew_job *job)
 	rcu_enter();
 	/* The machine might have been up for less than that. */
 	close_unused(c, now > idle ? now - idle : 0,
-		     came == c->came ? NULL : export_set_now(c->table), true,
+		     came == c->came ? NULL : c->table->current, true,
 		     &closing);
 	rcu_exit();
 	c->came = came;
@@ -202,7 +202,7 @@ static int open_export(struct export_table *t, uint32_t top, const char *path,
 		       struct export_tree **out)
 {
 	struct export_set *set = export_current(t);
-	const struct export *e = set ? export_set_find_id(set, top) : NULL;
+	const struct export *e = export_set_find_id(set, top);
 	const struct export *named = e ? export_set_find(set, path) : NULL;
 	int err = -ESTALE;
 
@@ -292,7 +292,7 @@ static int opening_wait(struct children *c, struct export_tree *e)
 	if (err < 0 && err != -ENODEV)	/* open_child() logs */
 		log_limited(LOG_LEVEL_INFO, "%s", text ? text : e->path);
 	free(text);
-	if (err == 0 && !tree_is_mounted(e))
+	if (err == 0 && !e->mounted)
 		return -ETIMEDOUT;
 	return err;
 }
@@ -330,7 +330,7 @@ static int open_path(struct children *c, uint32_t top, const char *path,
 	closing_end(&closing);
 	if (err < 0)
 		return err;
-	err = tree_is_mounted(e) ? 0 : opening_wait(c, e);
+	err = e->mounted ? 0 : opening_wait(c, e);
 	if (err == 0) {
 		*out = e;
 		return 0;

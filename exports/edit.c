@@ -316,7 +316,7 @@ static void tell_rules_of(const struct export *e,
 		       void (*fn)(void *arg, const struct export_rule *rule),
 		       void *arg)
 {
-	bool away = e->id_taken || (e->tree && !tree_is_mounted(e->tree));
+	bool away = e->id_taken || (e->tree && !e->tree->mounted);
 	bool moved = !away && e->tree && tree_has_moved(e->tree);
 	char *why = NULL;
 

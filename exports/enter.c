@@ -56,7 +56,7 @@ static struct child *child_of_path(struct export_table *t, const char *path)
 	const char *rest;
 
 	rcu_enter();
-	set = export_set_now(t);
+	set = t->current;
 	e = set ? find_longest(set, path, &rest) : NULL;
 	if (e && e->mountpoint && !e->id_taken)
 		child = children_find(t->children, e->id);
@@ -73,7 +73,7 @@ int export_find_path(struct export_table *t, const char *path,
 	int err = -ENOENT;
 
 	rcu_enter();
-	set = export_set_now(t);
+	set = t->current;
 	e = set && *path == '/' ? find_longest(set, path, rest) : NULL;
 	if (e)
 		err = export_admit(t, set, e, peer, opts, out);
@@ -111,7 +111,7 @@ static bool is_mount_of(struct export_table *t, const struct export *e,
 	const struct export_tree *x = tree_of_export(t, e);
 	const char *rest;
 
-	if (x && tree_is_mounted(x))
+	if (x && x->mounted)
 		return at->mark && x->fs->mark == at->mark;
 	if (!e->mountpoint || e->id_taken ||
 	    strcmp(e->mountpoint, at->path) != 0)
@@ -143,7 +143,7 @@ static struct child *child_of_mount(struct export_table *t,
 	struct child *child = NULL;
 
 	rcu_enter();
-	set = export_set_now(t);
+	set = t->current;
 	e = set ? find_mount(t, set, at) : NULL;
 	if (e && e->mountpoint && !e->id_taken)
 		child = children_find(t->children, e->id);
@@ -164,7 +164,7 @@ static int enter_export(struct export_table *t, bool crosses,
 	int err = -ENOENT;
 
 	rcu_enter();
-	set = export_set_now(t);
+	set = t->current;
 	e = set ? find_mount(t, set, at) : NULL;
 	if (e)
 		err = export_admit(t, set, e, peer, &opts, &in);

@@ -220,7 +220,7 @@ int export_table_publish(struct export_table *t, struct export_set *set,
 		atomic_store_explicit(&t->refusals[i], 0,
 				      memory_order_relaxed);
 	note_departures(old, set);
-	/* Pairs with the acquire in export_set_now(). */
+	/* Pairs with the load of each reader. */
 	atomic_store_explicit(&t->current, set, memory_order_release);
 	rcu_wait();
 	children_close(t->children, set, true);
@@ -361,7 +361,7 @@ int export_admit(struct export_table *t, const struct export_set *set,
 	tree = tree_of_export(t, e);
 	if (!tree)
 		return -EAGAIN;
-	if (!tree_is_mounted(tree))
+	if (!tree->mounted)
 		return -ETIMEDOUT;
 	settle_fsid(tree, opts);
 	*out = tree;
@@ -401,8 +401,8 @@ int export_borrow(struct export_table *t, uint32_t id,
 		  const struct export_peer *peer, struct export_tree **out,
 		  struct export_opts *opts)
 {
-	const struct export_set *set = export_set_now(t);
-	const struct export *e = set ? export_set_find_id(set, id) : NULL;
+	const struct export_set *set = t->current;
+	const struct export *e = export_set_find_id(set, id);
 	int err;
 
 	if (likely(e && e->tree)) {
@@ -410,7 +410,7 @@ int export_borrow(struct export_table *t, uint32_t id,
 		err = admit_peer(t, set, e, peer, opts);
 		if (err < 0)
 			return err;
-		if (!tree_is_mounted(*out))
+		if (!(*out)->mounted)
 			return -ETIMEDOUT;
 		settle_fsid(*out, opts);
 		return 0;
@@ -427,8 +427,7 @@ int export_open_child(struct export_table *t, struct child *child,
 {
 	int err = children_open(t->children, child);
 	struct export_set *set = export_current(t);
-	const struct export *e = set ? export_set_find_id(set,
-							  child->id) : NULL;
+	const struct export *e = export_set_find_id(set, child->id);
 	struct addr a;
 	unsigned port;
 
@@ -444,12 +443,10 @@ int export_open_child(struct export_table *t, struct child *child,
 /* @id can belong to one of an export's rules. */
 static struct child *child_of_id(struct export_table *t, uint32_t id)
 {
-	const struct export_set *set;
 	const struct export *e;
 
 	rcu_enter();
-	set = export_set_now(t);
-	e = set ? export_set_find_id(set, id) : NULL;
+	e = export_set_find_id(t->current, id);
 	id = e ? e->id : id;
 	rcu_exit();
 	return children_find(t->children, id);
@@ -534,13 +531,11 @@ static bool child_is_open(struct export_table *t, const struct export_tree *e)
 
 bool export_is_current(struct export_table *t, const struct export_tree *e)
 {
-	const struct export_set *set;
 	const struct export *export;
 	bool is;
 
 	rcu_enter();
-	set = export_set_now(t);
-	export = set ? export_set_find_id(set, e->top) : NULL;
+	export = export_set_find_id(t->current, e->top);
 	is = export && (export->tree == e || child_is_open(t, e));
 	rcu_exit();
 	return is;

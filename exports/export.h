@@ -77,7 +77,7 @@ struct export_tree {
 					 * has: another than its own if it is a
 					 * file system below that one */
 	struct vfs_fs	*fs;		/* of trees that are found */
-	/* Set after fs, by the release that tree_is_mounted() acquires. */
+	/* Set after fs, which is valid from then on. */
 	atomic_bool	 mounted;
 	/* clock_ms() when it was mounted, if its publisher had stopped waiting
 	 * for that; else 0. */
@@ -359,9 +359,10 @@ int  export_caller_counted(struct export_table *t,
 			   const struct export_opts *opts,
 			   const struct export_claim *who, bool may_wait,
 			   struct vfs_cred *out);
-/* The user and the group that a client's @uid and @gid are under @opts. */
-uint32_t export_squash_uid(const struct export_opts *opts, uint32_t uid);
-uint32_t export_squash_gid(const struct export_opts *opts, uint32_t gid);
+/* The user or group that a client's @id is under @opts; @anon: anonuid or
+ * anongid. */
+uint32_t export_squash(const struct export_opts *opts, uint32_t id,
+		       uint32_t anon);
 /* Gives back a list that is counted. */
 void export_caller_put(const struct vfs_cred *cred);
 

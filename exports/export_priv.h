@@ -203,7 +203,8 @@ struct export_table {
 	_Atomic uint64_t	refusals[REFUSALS];	/* their hashes */
 	struct children	       *children;
 
-	_Atomic(struct export_set *) current;	/* counted; read under RCU */
+	/* The snapshot: counted; read under RCU; NULL: none. */
+	_Atomic(struct export_set *) current;
 
 	pthread_mutex_t		publish;	/* one publisher at a time */
 	unsigned		serial;
@@ -321,7 +322,7 @@ void export_set_put(struct export_set *set);
 struct export *export_set_find(const struct export_set *set,
 			       const char *path);
 /* The export with this id, as the export or one of its clients has it; or
- * NULL. */
+ * NULL.  @set can be NULL. */
 struct export *export_set_find_id(const struct export_set *set, uint32_t id);
 /* Takes the strings of @e, on failure too. */
 int  export_set_append(struct export_set *set, const struct export *e,
@@ -333,8 +334,6 @@ void export_drop_client(struct export *e, unsigned i);
 void export_set_drop(struct export_set *set, unsigned i);
 /* Adds a warning.  Takes @where, which can be NULL: out of memory. */
 int export_set_note(struct export_set *set, char *where, const char *text);
-/* The snapshot, or NULL.  In an RCU section. */
-struct export_set *export_set_now(struct export_table *t);
 /* The snapshot, counted, or NULL. */
 struct export_set *export_current(struct export_table *t);
 
@@ -394,12 +393,6 @@ int tree_open_child(struct export_table *t, const struct export *top,
 bool tree_belongs(const struct export_tree *e, const struct export *top);
 /* True if its path was found to lead elsewhere.  Has its thread look again. */
 bool tree_has_moved(const struct export_tree *e);
-/* True if e->fs is valid; it then stays so as long as @e is counted. */
-static inline bool tree_is_mounted(const struct export_tree *e)
-{
-	return atomic_load_explicit(&e->mounted, memory_order_acquire);
-}
-
 /* Why @e's last mount failed, in words, or NULL: to be freed. */
 char *tree_failure(const struct export_tree *e);
 

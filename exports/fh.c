@@ -48,8 +48,8 @@ bool export_same_id(struct export_table *t, uint32_t a, uint32_t b)
 	if (likely(a == b))
 		return true;
 	rcu_enter();
-	set = export_set_now(t);
-	e = set ? export_set_find_id(set, a) : NULL;
+	set = t->current;
+	e = export_set_find_id(set, a);
 	same = e && e == export_set_find_id(set, b);
 	rcu_exit();
 	return same;
@@ -80,16 +80,14 @@ void export_fh_make(struct export_table *t, const struct export_tree *e,
  */
 static int tree_key(struct export_table *t, uint32_t id, uint8_t *key)
 {
-	const struct export_set *set;
 	const struct export *e;
 	int err = 0;
 
 	rcu_enter();
-	set = export_set_now(t);
-	e = set ? export_set_find_id(set, id) : NULL;
+	e = export_set_find_id(t->current, id);
 	if (!e || !e->tree)
 		err = -ESTALE;
-	else if (!tree_is_mounted(e->tree))
+	else if (!e->tree->mounted)
 		err = -ETIMEDOUT;
 	else if (!e->tree->fs->handle_key)
 		err = -EBADMSG;

@@ -99,16 +99,11 @@ static int groups_find(struct groups_table *t, const struct export_claim *who,
 
 /* The system has no user and no group -1: it would refuse to act as one, and
  * the caller could do nothing at all. */
-uint32_t export_squash_uid(const struct export_opts *opts, uint32_t uid)
+uint32_t export_squash(const struct export_opts *opts, uint32_t id,
+		       uint32_t anon)
 {
-	return opts->all_squash || (opts->root_squash && uid == 0) ||
-	       uid == EXPORT_NO_ID ? opts->anonuid : uid;
-}
-
-uint32_t export_squash_gid(const struct export_opts *opts, uint32_t gid)
-{
-	return opts->all_squash || (opts->root_squash && gid == 0) ||
-	       gid == EXPORT_NO_ID ? opts->anongid : gid;
+	return opts->all_squash || (opts->root_squash && id == 0) ||
+	       id == EXPORT_NO_ID ? anon : id;
 }
 
 static uint32_t zero_of(const struct export_opts *opts)
@@ -143,8 +138,10 @@ int export_caller(struct export_table *t, const struct export_opts *opts,
 {
 	bool anon = who->none || opts->all_squash;
 
-	out->uid = anon ? opts->anonuid : export_squash_uid(opts, who->uid);
-	out->gid = anon ? opts->anongid : export_squash_gid(opts, who->gid);
+	out->uid = anon ? opts->anonuid :
+		   export_squash(opts, who->uid, opts->anonuid);
+	out->gid = anon ? opts->anongid :
+		   export_squash(opts, who->gid, opts->anongid);
 	out->ngids = 0;
 	out->gids_id = 0;
 	out->gids = NULL;

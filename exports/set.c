@@ -137,7 +137,7 @@ struct export *export_set_find(const struct export_set *set, const char *path)
 
 struct export *export_set_find_id(const struct export_set *set, uint32_t id)
 {
-	unsigned lo = 0, hi = set->nids;
+	unsigned lo = 0, hi = set ? set->nids : 0;
 
 	while (lo < hi) {
 		unsigned mid = (lo + hi) / 2;
@@ -193,17 +193,12 @@ int export_add_client(struct export *e, const struct client *c)
 
 /* ---- the current one */
 
-struct export_set *export_set_now(struct export_table *t)
-{
-	return atomic_load_explicit(&t->current, memory_order_acquire);
-}
-
 struct export_set *export_current(struct export_table *t)
 {
 	struct export_set *set;
 
 	rcu_enter();
-	set = export_set_now(t);
+	set = t->current;
 	if (set)
 		ref_get(&set->ref);
 	rcu_exit();

@@ -54,7 +54,7 @@ static bool get_fsid(struct export_table *t, const struct export *e,
 
 	rcu_enter();
 	tree = tree_of_export(t, e);
-	mounted = tree && tree_is_mounted(tree);
+	mounted = tree && tree->mounted;
 	if (mounted)
 		*fsid = tree->fs->fsid;
 	rcu_exit();

@@ -395,7 +395,7 @@ static struct tree *tree_alloc(struct export_table *t, const struct export *e)
 	if (e->mountpoint)
 		tree->mountpoint = strdup(e->mountpoint);
 	/* A child's: that of its top. */
-	if (e->tree && tree_is_mounted(e->tree))
+	if (e->tree && e->tree->mounted)
 		tree->pub.late_ms = e->tree->late_ms;
 	if (tree->pub.path && tree->where && tree->options &&
 	    !tree->mountpoint == !e->mountpoint) {
@@ -531,7 +531,7 @@ int tree_bind(struct export_table *t, struct export *e, char **err)
 	if (tree)
 		fsid_prefer(e, tree->pub.id);
 	/* It was never mounted, and @e can mend that. */
-	if (tree && !tree_is_mounted(&tree->pub) && !is_same_tree(tree, e)) {
+	if (tree && !tree->pub.mounted && !is_same_tree(tree, e)) {
 		export_put(&tree->pub);
 		tree = NULL;
 	}
@@ -557,7 +557,7 @@ static void note_late(const struct export_set *set, const struct export *e,
 
 	fail_with(&text, failed ? "%s: '%s' can't be exported yet%s" :
 		  "%s: '%s' does not answer; not waiting for it%s", e->where,
-		  e->path, tree_is_mounted(e->tree) ? ", it stays as it was" :
+		  e->path, e->tree->mounted ? ", it stays as it was" :
 		  ", its clients have to wait");
 	log_print_with(LOG_LEVEL_WARN, &about, "%s", text ? : e->path);
 	if (set && set->late && text)

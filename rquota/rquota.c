@@ -87,12 +87,12 @@ static int check_ids(const struct walk *w, const struct rquota_args *a,
 	switch (a->type) {
 	case RQUOTA_USER:
 		q->type = VFS_QUOTA_USER;
-		q->id = export_squash_uid(&w->opts, a->id);
+		q->id = export_squash(&w->opts, a->id, w->opts.anonuid);
 		own = w->cred.uid == q->id;
 		break;
 	case RQUOTA_GROUP:
 		q->type = VFS_QUOTA_GROUP;
-		q->id = export_squash_gid(&w->opts, a->id);
+		q->id = export_squash(&w->opts, a->id, w->opts.anongid);
 		own = has_group(&w->cred, q->id);
 		break;
 	default:

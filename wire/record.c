@@ -20,14 +20,9 @@ bool record_idle(const struct record_in *r)
 	return r->nmark == 0 && r->len == 0 && r->empty == 0;
 }
 
-uint32_t record_left(const struct record_in *r)
-{
-	return r->nmark == RECORD_MARK_SIZE ? r->left : 0;
-}
-
 uint32_t record_claim(const struct record_in *r)
 {
-	return r->len + record_left(r);
+	return r->len + r->left;
 }
 
 void record_in_init(struct record_in *r, uint32_t max)

@@ -24,7 +24,7 @@ void record_put_mark(void *to, size_t len);
 struct record_in {
 	uint32_t max;		/* longer records are bad; never changes */
 	uint32_t len;		/* bytes of the record given out so far */
-	uint32_t left;		/* bytes of the fragment still to come */
+	uint32_t left;		/* of the fragment: the next bytes */
 	uint32_t mark;
 	uint8_t	 nmark;		/* bytes of the mark that came; 4: all */
 	uint8_t	 empty;		/* empty fragments in this record */
@@ -55,9 +55,6 @@ enum record_event record_next(struct record_in *r, const uint8_t **p,
 
 /* True between two records: no byte of the next one has come yet. */
 bool record_idle(const struct record_in *r);
-
-/* Returns how many of the next bytes surely belong to this fragment. */
-uint32_t record_left(const struct record_in *r);
 
 /* Returns the record's length by the marks read so far. */
 uint32_t record_claim(const struct record_in *r);

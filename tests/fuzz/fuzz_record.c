@@ -48,8 +48,7 @@ static void feed(struct record_in *r, struct result *res, const uint8_t *data,
 			break;
 		check(s.data >= at && s.data + s.len == p);
 		check(s.len > 0 || s.end);
-		check(record_left(&before) == 0 ||
-		      s.len <= record_left(&before));
+		check(before.left == 0 || s.len <= before.left);
 		if (s.end)
 			check(record_idle(r));
 		for (uint32_t i = 0; i < s.len; i++)

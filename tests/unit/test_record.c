@@ -180,12 +180,12 @@ TEST(record_left_and_claimed_follow_the_marks)
 
 	feed(&r, "\0\0", 2);
 	ck_assert(!record_idle(&r.rec));
-	ck_assert_uint_eq(record_left(&r.rec), 0);
+	ck_assert_uint_eq(r.rec.left, 0);
 	feed(&r, "\0\x0a" "abc", 5);
-	ck_assert_uint_eq(record_left(&r.rec), 7);
+	ck_assert_uint_eq(r.rec.left, 7);
 	ck_assert_uint_eq(record_claim(&r.rec), 10);
 	feed(&r, "defghij", 7);
-	ck_assert_uint_eq(record_left(&r.rec), 0);
+	ck_assert_uint_eq(r.rec.left, 0);
 	ck_assert_uint_eq(record_claim(&r.rec), 10);
 	ck_assert(!record_idle(&r.rec));
 }

@@ -248,8 +248,7 @@ static void make_space(struct link *w)
 {
 	if (!w->whole)
 		w->start = 0;
-	if (w->in_size - w->start - w->whole >=
-	    record_left(&w->record) + IN_SMALL)
+	if (w->in_size - w->start - w->whole >= w->record.left + IN_SMALL)
 		return;
 	memmove(w->in, w->in + w->start, w->whole);
 	w->start = 0;
@@ -259,7 +258,7 @@ static int receive_some(struct link *w)
 {
 	bool discard = w->conn->thread->run->target->opt->b.discard;
 	/* At most the rest of a long record: then no bytes are moved. */
-	size_t rest = record_left(&w->record);
+	size_t rest = w->record.left;
 	uint8_t *to;
 	ssize_t n;
 

@@ -210,7 +210,7 @@ static int assemble(struct nfsc_wire *w)
 /* Receives the available bytes.  1, 0 if nothing is, or -errno. */
 static int fill_wire(struct nfsc_wire *w)
 {
-	size_t len = record_left(&w->record);
+	size_t len = w->record.left;
 	uint8_t *to = w->small;
 	ssize_t n;
 

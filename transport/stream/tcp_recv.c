@@ -366,7 +366,7 @@ static void chunk_advance(struct tcp_poller *p, uint32_t n)
 static int tcp_receive_iov(struct tcp_conn *conn, struct iovec *iov)
 {
 	struct tcp_poller *p = conn->poller;
-	uint32_t left = record_left(&conn->in.rec);
+	uint32_t left = conn->in.rec.left;
 	bool little = conn->in.bulk && record_idle(&conn->in.rec);
 	int err, n = 0;
 

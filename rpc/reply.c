@@ -27,33 +27,18 @@ const char *const rpc_way_names[RPC_WAYS] = {
 	[RPC_WAY_TCP] = "tcp", [RPC_WAY_UDP] = "udp", [RPC_WAY_RDMA] = "rdma",
 };
 
-/* Counts the call for its procedure, its export and its client. */
-static void reply_count(const struct rpc_call *call, bool error,
-			uint64_t started)
-{
-	const struct xprt *x = call->msg->xprt;
-	struct xprt_client *client = x->client;
-	uint64_t now = clock_ns(), ns = now - started;
-	const struct account_event e = {
-		.ns = ns, .bucket = histogram_bucket(ns), .way = call->way,
-		.bytes = call->bytes, .failed = error,
-	};
-
-	if (likely(call->by_proc))
-		account_add(&call->by_proc->by[rpc_way_of(x)], e);
-	if (call->by_export)
-		account_add(call->by_export, e);
-	if (client) {
-		account_add(&client->account, e);
-		xprt_client_seen(client, now);
-	}
-}
-
-/* Gives back the buffers that are not sent, and counts the call. */
+/* Gives back the buffers that are not sent, and counts the call for its
+ * procedure, its export and its client. */
 static void reply_end(struct rpc_slot *slot, bool error)
 {
 	struct rpc_call *call = &slot->call;
 	struct rpc_call_priv *priv = &slot->priv;
+	struct xprt_client *client = call->msg->xprt->client;
+	struct account_event e = {
+		.way = call->way, .bytes = call->bytes,
+		.failed = error || call->failed,
+	};
+	uint64_t now;
 
 	buf_put(priv->body);
 	if (unlikely(priv->pipe))
@@ -62,8 +47,19 @@ static void reply_end(struct rpc_slot *slot, bool error)
 		rpc_limit_settle(call);
 	if (unlikely(priv->turn.state != RPC_TURN_NONE))
 		rpc_order_end(slot);
-	if (call->proc)
-		reply_count(call, error || call->failed, priv->started);
+	if (!call->proc)
+		return;
+	now = clock_ns();
+	e.ns = now - priv->started;
+	e.bucket = histogram_bucket(e.ns);
+	if (likely(call->by_proc))
+		account_add(&call->by_proc->by[rpc_way_of(call->msg->xprt)], e);
+	if (call->by_export)
+		account_add(call->by_export, e);
+	if (client) {
+		account_add(&client->account, e);
+		xprt_client_seen(client, now);
+	}
 }
 
 /* Sends the waiting duplicates the reply of the call that they repeat. */

@@ -79,7 +79,7 @@ struct loop {
 	unsigned		ntimers;
 };
 
-static _Thread_local struct loop *current;
+_Thread_local struct loop *loop_current;
 
 uint64_t loop_now(const struct loop *loop)
 {
@@ -91,15 +91,10 @@ bool loop_one_ready(const struct loop *loop)
 	return loop->nevents <= 1;
 }
 
-bool loop_is_current(const struct loop *loop)
-{
-	return current == loop;
-}
-
 void loop_spin_next(void)
 {
-	if (current)
-		current->spin_next = true;
+	if (loop_current)
+		loop_current->spin_next = true;
 }
 
 static void woken(struct loop_fd *f, uint32_t events)
@@ -233,7 +228,7 @@ void loop_call(struct loop *loop, void (*fn)(void *), void *arg)
 {
 	struct call c = { .fn = fn, .arg = arg };
 
-	if (loop_is_current(loop) || !(loop->started || loop->driven)) {
+	if (loop == loop_current || !(loop->started || loop->driven)) {
 		fn(arg);
 		return;
 	}
@@ -291,7 +286,7 @@ void loop_timer_set(struct loop *loop, struct loop_timer *t, uint32_t ms)
 	uint64_t tick;
 
 	loop_timer_cancel(loop, t);
-	t->at = (loop_is_current(loop) ? loop->now : clock_ns()) +
+	t->at = (loop == loop_current ? loop->now : clock_ns()) +
 		ms * 1000000ull;
 	tick = MAX(t->at / TICK_NS + 1, loop->tick + 1);
 	cds_list_add_tail(&t->link, &loop->wheel[tick % WHEEL_SLOTS]);
@@ -443,7 +438,7 @@ static void run_loop(void *arg)
 {
 	struct loop *loop = arg;
 
-	current = loop;
+	loop_current = loop;
 	thread_must_not_wait = true;
 	account_claim();
 	while (!loop->stop) {
@@ -565,21 +560,21 @@ static void work_a_round(void *arg)
 
 void loop_enter(struct loop *loop, void (*fn)(void *), void *arg)
 {
-	struct loop *outer = current;
+	struct loop *outer = loop_current;
 	bool must_not_wait = thread_must_not_wait;
 
 	if (outer == loop) {
 		fn(arg);
 		return;
 	}
-	current = loop;
+	loop_current = loop;
 	thread_must_not_wait = true;
 	atomic_store(&loop->sleeping, 0);
 	loop->now = clock_ns();
 	fn(arg);
 	lie_down(loop);
 	thread_must_not_wait = must_not_wait;
-	current = outer;
+	loop_current = outer;
 }
 
 void loop_round(struct loop *loop)

@@ -41,8 +41,8 @@ void loop_enter(struct loop *loop, void (*fn)(void *), void *arg);
  * thread. */
 void loop_stop(struct loop *loop);
 void loop_destroy(struct loop *loop);
-/* True if the caller is the loop's thread. */
-bool loop_is_current(const struct loop *loop);
+/* The loop whose thread this is, or NULL; only loop.c sets it. */
+extern _Thread_local struct loop *loop_current;
 
 /* A descriptor to watch.  The caller's memory; the caller closes the fd. */
 struct loop_fd {

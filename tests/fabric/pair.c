@@ -35,7 +35,7 @@ void pair_wait(sem_t *sem)
 
 static void request(struct fabric_listener *l, struct fabric_conn *c)
 {
-	CHECK(loop_is_current(listen_loop));
+	CHECK(listen_loop == loop_current);
 	requested = c;
 	sem_post(&request_sem);
 }
@@ -74,7 +74,7 @@ static void recv_done(struct fabric_op *op, int status, uint32_t len)
 	struct pair_recv *r = container_of(op, struct pair_recv, op);
 	struct pair_end *e = r->end;
 
-	CHECK(loop_is_current(e->loop));
+	CHECK(e->loop == loop_current);
 	CHECK(r->posted);
 	if (atomic_load(&e->closed_calls))
 		atomic_store(&e->late, true);
@@ -94,7 +94,7 @@ static void established(struct fabric_conn *c)
 {
 	struct pair_end *e = c->upper;
 
-	CHECK(loop_is_current(e->loop));
+	CHECK(e->loop == loop_current);
 	sem_post(&e->established);
 }
 
@@ -102,7 +102,7 @@ static void closed(struct fabric_conn *c, int err)
 {
 	struct pair_end *e = c->upper;
 
-	CHECK(loop_is_current(e->loop));
+	CHECK(e->loop == loop_current);
 	atomic_fetch_add(&e->closed_calls, 1);
 	e->err = err;
 	sem_post(&e->closed);

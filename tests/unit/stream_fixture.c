@@ -224,7 +224,7 @@ static void recv_call(struct xprt_sink *sink, struct msg *m)
 	uint32_t op;
 
 	for (unsigned i = 0; i < FX_LOOPS; i++)
-		if (loop_is_current(fx.loops[i]))
+		if (fx.loops[i] == loop_current)
 			atomic_fetch_or(&fx.loops_used, 1u << i);
 	atomic_store(&fx.uses, ++upper_of(m)->uses);
 	if (m->call_len < FX_CALL_MIN) {

@@ -51,7 +51,7 @@ static void count_task(struct loop_task *t)
 	struct counted_task *c = container_of(t, struct counted_task, task);
 	atomic_int *count = c->count;
 
-	if (!loop_is_current(loop))
+	if (loop != loop_current)
 		(*c->wrong_thread)++;
 	free(c);
 	(*count)++;

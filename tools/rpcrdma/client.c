@@ -136,7 +136,7 @@ int gannet_rpcrdma_dispatch(struct gannet_rpcrdma *c)
 	if (!client_is_polled(c))
 		return -EINVAL;
 	/* A round within a round would take its completions away. */
-	if (loop_is_current(c->loop))
+	if (c->loop == loop_current)
 		return -EDEADLK;
 	loop_round(c->loop);
 	return 0;

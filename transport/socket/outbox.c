@@ -123,11 +123,6 @@ void outbox_push(struct outbox *o)
 		outbox_kick(o);
 }
 
-bool outbox_gathers(const struct outbox *o)
-{
-	return loop_is_current(o->loop) && o->gathering;
-}
-
 void outbox_ready(struct outbox *o)
 {
 	mutex_lock(&o->lock);

@@ -100,7 +100,11 @@ void outbox_fini(struct outbox *o);
 void outbox_push(struct outbox *o);
 /* True if the caller is the loop's thread while it gathers: it need not push
  * after posting. */
-bool outbox_gathers(const struct outbox *o);
+static inline bool outbox_gathers(const struct outbox *o)
+{
+	return o->loop == loop_current && o->gathering;
+}
+
 /* The loop's: the socket has room again. */
 void outbox_ready(struct outbox *o);
 /* Begins the end, for the reason @err, unless it has begun, and kicks.  A

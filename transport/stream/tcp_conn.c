@@ -557,7 +557,7 @@ static void started(struct loop_task *t)
 void tcp_conn_start(struct tcp_conn *conn)
 {
 	atomic_fetch_add(&conn->poller->nconns, 1);
-	if (loop_is_current(conn->poller->loop))
+	if (conn->poller->loop == loop_current)
 		started(&conn->start);
 	else
 		loop_post(conn->poller->loop, &conn->start, started);

@@ -64,7 +64,7 @@ void tcp_msg_free(struct tcp_poller *p, struct tcp_msg *m)
 		pipe_put(m->msg.pipe);
 		m->msg.pipe = NULL;
 	}
-	if (!loop_is_current(p->loop)) {
+	if (p->loop != loop_current) {
 		m->next = atomic_load_explicit(&p->returned,
 					       memory_order_relaxed);
 		while (!atomic_compare_exchange_weak_explicit(&p->returned,

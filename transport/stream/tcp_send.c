@@ -155,7 +155,7 @@ static ssize_t send_secure(struct outbox *o, const struct outbox_piece *p)
 	size_t left;
 	ssize_t n;
 
-	if (!loop_is_current(conn->poller->loop))
+	if (conn->poller->loop != loop_current)
 		return tls_send(tls, p->iov, p->niov, SIZE_MAX, p->more);
 	left = TURN_BYTES - conn->out.encrypted;
 	if (left < TLS_RECORD_MAX)

@@ -184,7 +184,7 @@ void verbs_loop_put(struct verbs_loop *vl)
 {
 	if (!verbs_cm_drop(vl))
 		return;
-	if (loop_is_current(vl->loop))
+	if (vl->loop == loop_current)
 		verbs_cm_destroy(vl);
 	else
 		loop_post(vl->loop, &vl->task, destroy_there);

@@ -410,7 +410,7 @@ void verbs_reject(struct fabric_conn *conn)
 	struct verbs_conn *c = verbs_conn(conn);
 
 	/* Only the loop can destroy the connection's queues, if it has any. */
-	if (loop_is_current(c->vl->loop))
+	if (c->vl->loop == loop_current)
 		reject_here(c);
 	else
 		loop_post(c->vl->loop, &c->task, reject_task);

@@ -228,7 +228,7 @@ static void post_later(struct loop_task *t)
 static bool must_queue(struct verbs_conn *c)
 {
 	return c->dev->post_on_loop &&
-	       (c->posts.posting || !loop_is_current(c->conn.loop) ||
+	       (c->posts.posting || c->conn.loop != loop_current ||
 		c->poll.gathering);
 }
 
@@ -253,7 +253,7 @@ static int post_chain(struct verbs_conn *c, struct fabric_wr *chain)
 	if (must_queue(c)) {
 		/* Each chain has an op, so if sends has room, chains has. */
 		verbs_ring_put(&c->posts.chains, chain);
-		if (!c->posts.posting && !loop_is_current(c->conn.loop)) {
+		if (!c->posts.posting && c->conn.loop != loop_current) {
 			c->posts.posting = true;
 			loop_post(c->conn.loop, &c->posts.task, post_later);
 		}

@@ -229,14 +229,8 @@ static_assert(sizeof(struct tcp_conn) <= 2048,
 
 /* tcp_msg.c */
 struct tcp_msg *tcp_msg_alloc(struct tcp_poller *p);
-/* Frees the call's memory, not the message. */
-void tcp_msg_forget_call(struct tcp_msg *m);
-/* Takes @m.  Any thread, while a connection of the poller's lives. */
+/* Takes @m without a call.  Any thread, while the poller has connections. */
 void tcp_msg_free(struct tcp_poller *p, struct tcp_msg *m);
-void tcp_list_add(struct tcp_list *list, struct tcp_msg *m);
-/* Moves all of @from to the end of @to. */
-void tcp_list_splice(struct tcp_list *to, struct tcp_list *from);
-void tcp_list_free(struct tcp_poller *p, struct tcp_list *list);
 void tcp_msg_fini(struct tcp_poller *p);
 
 /* tcp_recv.c: the loop's thread */

@@ -45,19 +45,8 @@ struct tcp_msg *tcp_msg_alloc(struct tcp_poller *p)
 	return m;
 }
 
-void tcp_msg_forget_call(struct tcp_msg *m)
-{
-	buf_put(m->call_buf);
-	m->call_buf = NULL;
-	if (unlikely(m->call_mem)) {
-		free(m->call_mem);
-		m->call_mem = NULL;
-	}
-}
-
 void tcp_msg_free(struct tcp_poller *p, struct tcp_msg *m)
 {
-	tcp_msg_forget_call(m);
 	buf_put(m->msg.body);
 	m->msg.body = NULL;
 	if (unlikely(m->msg.pipe)) {
@@ -78,39 +67,6 @@ void tcp_msg_free(struct tcp_poller *p, struct tcp_msg *m)
 	} else {
 		free(m);
 	}
-}
-
-void tcp_list_add(struct tcp_list *list, struct tcp_msg *m)
-{
-	m->next = NULL;
-	if (list->first)
-		list->last->next = m;
-	else
-		list->first = m;
-	list->last = m;
-}
-
-void tcp_list_splice(struct tcp_list *to, struct tcp_list *from)
-{
-	if (!from->first)
-		return;
-	if (to->first)
-		to->last->next = from->first;
-	else
-		to->first = from->first;
-	to->last = from->last;
-	from->first = NULL;
-}
-
-void tcp_list_free(struct tcp_poller *p, struct tcp_list *list)
-{
-	struct tcp_msg *m, *next;
-
-	for (m = list->first; m; m = next) {
-		next = m->next;
-		tcp_msg_free(p, m);
-	}
-	list->first = NULL;
 }
 
 static void tcp_msg_free_all(struct tcp_msg *m)

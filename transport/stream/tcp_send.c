@@ -10,6 +10,7 @@
  * over.
  */
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "lib/stats.h"
@@ -24,6 +25,29 @@ STAT(tcp_replies_lost, "replies lost because their connection had ended");
 #define IOVS_A_REPLY	3
 /* Encrypted in one turn of the loop's: a millisecond's work. */
 #define TURN_BYTES	((size_t)1 << 20)
+
+static void list_add(struct tcp_list *list, struct tcp_msg *m)
+{
+	m->next = NULL;
+	if (list->first)
+		list->last->next = m;
+	else
+		list->first = m;
+	list->last = m;
+}
+
+/* Moves all of @from to the end of @to. */
+static void list_splice(struct tcp_list *to, struct tcp_list *from)
+{
+	if (!from->first)
+		return;
+	if (to->first)
+		to->last->next = from->first;
+	else
+		to->first = from->first;
+	to->last = from->last;
+	from->first = NULL;
+}
 
 /* Leaves out the first @skip bytes of the @n pieces.  Returns how many pieces
  * remain. */
@@ -111,7 +135,7 @@ static bool tcp_send_claim(struct outbox *o)
 {
 	struct tcp_conn *conn = container_of(o, struct tcp_conn, out.box);
 
-	tcp_list_splice(&conn->out.sendq, &conn->out.queue);
+	list_splice(&conn->out.sendq, &conn->out.queue);
 	return conn->out.sendq.first;
 }
 
@@ -187,12 +211,15 @@ const struct outbox_ops tcp_outbox_ops = {
 void tcp_send_drop(struct tcp_conn *conn)
 {
 	struct tcp_list lost = { NULL, NULL };
+	struct tcp_msg *m;
 
-	tcp_list_splice(&lost, &conn->out.sendq);
-	tcp_list_splice(&lost, &conn->out.queue);
-	for (struct tcp_msg *m = lost.first; m; m = m->next)
+	list_splice(&lost, &conn->out.sendq);
+	list_splice(&lost, &conn->out.queue);
+	while ((m = lost.first)) {
+		lost.first = m->next;
 		stat_inc(tcp_replies_lost);
-	tcp_list_free(conn->poller, &lost);
+		tcp_msg_free(conn->poller, m);
+	}
 }
 
 /* With the lock held: ends a call without a reply.  Takes @m, unlocks. */
@@ -207,6 +234,17 @@ static void finish_lost(struct tcp_conn *conn, struct tcp_msg *m)
 	mutex_unlock(&conn->out.box.lock);
 }
 
+/* Frees the call's memory, not the message. */
+static void forget_call(struct tcp_msg *m)
+{
+	buf_put(m->call_buf);
+	m->call_buf = NULL;
+	if (unlikely(m->call_mem)) {
+		free(m->call_mem);
+		m->call_mem = NULL;
+	}
+}
+
 int tcp_reply(struct msg *msg)
 {
 	struct tcp_msg *m = container_of(msg, struct tcp_msg, msg);
@@ -215,11 +253,11 @@ int tcp_reply(struct msg *msg)
 
 	assert(msg->head_len + msg->tail_len <= MSG_HEAD_SIZE);
 	assert(len <= MSG_MAX_LEN + MSG_HEAD_SIZE);
-	tcp_msg_forget_call(m);
+	forget_call(m);
 	record_put_mark(&m->mark, len);
 	m->len = RECORD_MARK_SIZE + len;
 	if (outbox_gathers(&conn->out.box)) {
-		tcp_list_add(&conn->batch.list, m);
+		list_add(&conn->batch.list, m);
 		conn->batch.asked |= msg->sent != NULL;
 		conn->batch.calls++;
 		conn->batch.bytes += m->len;
@@ -233,7 +271,7 @@ int tcp_reply(struct msg *msg)
 		return -ENOTCONN;
 	}
 	conn->out.finished++;
-	tcp_list_add(&conn->out.queue, m);
+	list_add(&conn->out.queue, m);
 	conn->out.queued += m->len;
 	conn->out.position += m->len;
 	xprt_note_sent(msg, conn->out.position);
@@ -248,6 +286,7 @@ void tcp_drop(struct msg *msg)
 	struct tcp_msg *m = container_of(msg, struct tcp_msg, msg);
 	struct tcp_conn *conn = container_of(msg->xprt, struct tcp_conn, xprt);
 
+	forget_call(m);
 	if (outbox_gathers(&conn->out.box)) {
 		conn->batch.calls++;
 		tcp_msg_free(conn->poller, m);
@@ -274,7 +313,7 @@ void tcp_send_flush(struct tcp_conn *conn)
 			position += m->len;
 			xprt_note_sent(&m->msg, position);
 		}
-		tcp_list_splice(&conn->out.queue, &conn->batch.list);
+		list_splice(&conn->out.queue, &conn->batch.list);
 		conn->batch = (struct tcp_batch){ 0 };
 		outbox_push(&conn->out.box);
 		tcp_send_check(conn);

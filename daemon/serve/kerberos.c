@@ -6,10 +6,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "lib/crew.h"
 #include "lib/log.h"
 #include "vfs/backends.h"
+
+/* Of keytabs: the library knows others. */
+#define FILE_TYPE	"FILE:"
 
 struct kerberos {
 	const struct gss_mech *module;	/* stays loaded */
@@ -77,7 +82,7 @@ int kerberos_load(const struct options *o, struct kerberos **out)
 	if (!wants_kerberos(o))
 		return 0;
 	k = calloc(1, sizeof(*k));
-	if (!k || asprintf(&k->keytab, "FILE:%s", o->krb5_keytab ?
+	if (!k || asprintf(&k->keytab, FILE_TYPE "%s", o->krb5_keytab ?
 			   o->krb5_keytab : SYSTEM_KEYTAB) < 0)
 		goto fail;
 	err = load_mechanism(o, k);
@@ -93,10 +98,59 @@ fail:
 	return err;
 }
 
+/* Outlives the server, if it hangs. */
+struct probe {
+	struct crew_job	       job;
+	const struct gss_mech *module;
+	char		       keytab[];
+};
+
+static void warn_of_mode(const char *path)
+{
+	struct stat st;
+
+	if (stat(path, &st) == 0 && st.st_mode & (S_IROTH | S_IWOTH))
+		log_warn("every user of this machine can %s the keytab %s, and "
+			 "so be any user of Kerberos here: chmod o-rw",
+			 st.st_mode & S_IROTH ? "read" : "change", path);
+}
+
+static uint64_t run_probe(struct crew_job *job)
+{
+	struct probe *p = container_of(job, struct probe, job);
+	char why[GSS_WHY_MAX];
+
+	if (p->module->probe(p->keytab, why))
+		log_info("Kerberos: serving with the keys in %s", p->keytab);
+	else
+		log_warn("%s: sec=krb5, krb5i and krb5p do not work until that "
+			 "is mended", why);
+	warn_of_mode(p->keytab + strlen(FILE_TYPE));
+	free(p);
+	return CREW_GONE;
+}
+
+/* Logs the keytab's faults.  On a crew, since its disk, or the name service
+ * that is asked for this machine's name, can hang, and other exports must
+ * not wait for that. */
+static void probe_keytab(const struct kerberos *k)
+{
+	size_t size = strlen(k->keytab) + 1;
+	struct probe *p = calloc(1, sizeof(*p) + size);
+
+	if (!p)
+		return;
+	p->module = k->module;
+	memcpy(p->keytab, k->keytab, size);
+	if (crew_job_init(&p->job, run_probe, "keytab") < 0)
+		run_probe(&p->job);
+	else
+		crew_run(&p->job);
+}
+
 int kerberos_serve(struct kerberos *k, struct rpc_server_config *config,
 		   struct rpc_server **out)
 {
-	char why[GSS_WHY_MAX];
 	int err;
 
 	if (!k)
@@ -105,11 +159,7 @@ int kerberos_serve(struct kerberos *k, struct rpc_server_config *config,
 	err = rpc_server_create(config, out);
 	if (err)
 		return err;
-	if (k->module->probe(k->keytab, why))
-		log_info("Kerberos: serving with the keys in %s", k->keytab);
-	else
-		log_warn("%s: sec=krb5, krb5i and krb5p do not work until that "
-			 "is mended", why);
+	probe_keytab(k);
 	return rpc_gss_start(k->gss, *out);
 }
 

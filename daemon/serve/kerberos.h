@@ -15,9 +15,9 @@ struct kerberos;
 /* Loads the module, before the process is confined.  0, with *@out NULL without
  * Kerberos; or -errno after the reason was logged. */
 int kerberos_load(const struct options *o, struct kerberos **out);
-/* Makes a server of @config with the available flavors.  Logs a fault of the
- * keytab, which can be mended while the server runs.  Before the first
- * listener.  0 or -errno. */
+/* Makes a server of @config with the available flavors.  Before the first
+ * listener.  0 or -errno.  Faults of the keytab are logged later, and can be
+ * mended while the server runs. */
 int kerberos_serve(struct kerberos *k, struct rpc_server_config *config,
 		   struct rpc_server **out);
 /* Takes @server, of which no listener and no call is left. */

@@ -54,12 +54,20 @@ tlshd_listens()
 }
 no_tlshd() { ! tlshd_listens; }
 
-# tlshd_start AUTHORITY: which it trusts.
-tlshd_start()
+# tlshd_runs: with $pki/tlshd.conf.
+tlshd_runs()
 {
 	local run=(tlshd) lib=$TLSHD/usr/lib/x86_64-linux-gnu
 	[ -z "$TLSHD" ] || run=("$lib/ld-linux-x86-64.so.2" --library-path
 		"$lib" "$TLSHD/usr/sbin/tlshd")
+	"${run[@]}" -c $pki/tlshd.conf -s >> "$OUT/tlshd.log" 2>&1 &
+	echo $! > $pki/tlshd.pid
+	wait_for 60 tlshd_listens
+}
+
+# tlshd_start AUTHORITY: which it trusts.
+tlshd_start()
+{
 	cat > $pki/tlshd.conf <<-CONF
 	[debug]
 	loglevel=1
@@ -68,9 +76,7 @@ tlshd_start()
 	x509.certificate=$pki/good.pem
 	x509.private_key=$pki/key
 	CONF
-	"${run[@]}" -c $pki/tlshd.conf -s >> "$OUT/tlshd.log" 2>&1 &
-	echo $! > $pki/tlshd.pid
-	wait_for 60 tlshd_listens
+	tlshd_runs
 }
 
 tlshd_end()
@@ -228,6 +234,36 @@ on_the_wire()
 seen() { on_the_wire none; grep -qa gannet-mark-gannet "$OUT/wire"; }
 unseen() { on_the_wire tls; ! grep -qa gannet-mark-gannet "$OUT/wire"; }
 
+# What ./quickstart serve --tls prints: tlshd's configuration and the line that
+# mounts are used as they stand, and with the certificate, as it says, too.
+printed()
+{
+	local here=/run/quickstart pid sec
+	mkdir -p $here/tests
+	cp "$LAB/../../quickstart" $here/
+	cp "$LAB"/../quickstart-{serve,tls}.sh $here/tests/
+	GANNETD=$BUILD/gannetd setsid env --default-signal=INT \
+		$here/quickstart serve "$dir/printed" --tls \
+		> "$OUT/quickstart" 2>&1 &
+	pid=$!
+	wait_for 200 grep 'Only this machine' "$OUT/quickstart" ||
+		{ cat "$OUT/quickstart"; return 1; }
+	tlshd_end
+	sed -n '/^    \[/,/^$/s/^ *//p' "$OUT/quickstart" > $pki/tlshd.conf
+	tlshd_runs
+	grep '^    mount .*xprtsec=tls ' "$OUT/quickstart" > $pki/line
+	for sec in tls mtls; do
+		timeout 200 sh $pki/line
+		grep " /mnt nfs .*xprtsec=$sec," /proc/mounts
+		echo $sec > /mnt/$sec
+		umount /mnt
+		grep $sec "$dir/printed/$sec"
+		sed -i 's/xprtsec=tls /xprtsec=mtls /' $pki/line
+	done
+	kill -INT $pid
+	wait $pid
+}
+
 server_stop
 head -c 300001 /dev/urandom > $pki/data
 check 'certificates are made' certificates
@@ -245,6 +281,7 @@ check 'an expired certificate is refused' expired
 check 'a certificate is exchanged, and no call is lost' exchanged
 check 'in clear a mark is on the wire' seen
 check 'with TLS it is not' unseen
+check 'what quickstart prints mounts with TLS' printed
 tail -5 "$OUT/tlshd.log" | note
 mountpoint -q $mnt && umount -fl $mnt
 tlshd_end

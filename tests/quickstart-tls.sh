@@ -16,7 +16,7 @@ make_ca()
 		-keyout "$tls/ca.key" -out "$tls/ca.pem"
 }
 
-# make_certificate NAME DAYS: of that CA, with a key.
+# make_certificate NAME DAYS: of that CA, with a key.  tlshd wants these modes.
 make_certificate()
 {
 	openssl req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes \
@@ -24,7 +24,8 @@ make_certificate()
 		-out "$run/request" &&
 	openssl x509 -req -in "$run/request" -CA "$tls/ca.pem" \
 		-CAkey "$tls/ca.key" -set_serial "0x$(openssl rand -hex 8)" \
-		-days "$2" -extfile "$run/names" -out "$tls/$1.pem"
+		-days "$2" -extfile "$run/names" -out "$tls/$1.pem" &&
+	chmod 644 "$tls/$1.pem"
 }
 
 # What clients call this machine.

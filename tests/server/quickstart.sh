@@ -220,6 +220,9 @@ if command -v openssl >/dev/null; then
 		"$tls/ca.pem" -verify_ip ::1 "$tls/server.pem"
 	check 'nobody else can read its key' test 600 = \
 		"$(stat -c %a "$tls/server.key")"
+	check 'and the modes of the client are what tlshd expects' \
+		test 644,600 = "$(stat -c %a "$tls"/client.{pem,key} |
+			paste -sd ,)"
 	check 'the server demands TLS' \
 		grep -q 'xprtsec=tls)' "$tmp"/build-quickstart/run.*/exports
 	check 'that ends' ended TERM

@@ -161,6 +161,57 @@ TEST_LOOP(a_list_of_flavors_that_was_changed_weakens_no_call, 0,
 	stop_middle();
 }
 
+/* ---- the answer to a token */
+
+/* Behind accept_stat come the handle, gss_major, gss_minor and seq_window. */
+static void change_window(struct calls *m, const struct record *call,
+			  struct record *reply)
+{
+	size_t at = AT_VERF + 4 + ALIGN_UP(record_word(reply, AT_VERF), 4u) + 4;
+
+	if (record_word(call, AT_FLAVOR) != RPCSEC_GSS ||
+	    record_word(call, AT_GSS_PROC) != GSS_INIT)
+		return;
+	at += 4 + ALIGN_UP(record_word(reply, at), 4u) + 8;
+	xdr_set_word(reply->data + at, record_word(reply, at) + 1);
+	m->n++;
+}
+
+TEST(a_window_that_was_changed_makes_no_context)
+{
+	start_middle("krb5");
+	c.change = change_window;
+	c.n = 0;
+	ck_assert_int_ne(cat("krb5"), 0);
+	ck_assert_msg(strstr(err, "a server that proves itself") && c.n > 0,
+		      "%s", err);
+	ck_assert_str_eq(out, "");
+	stop_middle();
+}
+
+/* ---- the end */
+
+static void see_destroy(struct calls *m, const struct record *call,
+			struct record *reply)
+{
+	if (record_word(call, AT_FLAVOR) == RPCSEC_GSS &&
+	    record_word(call, AT_GSS_PROC) == GSS_DESTROY) {
+		ck_assert_uint_eq(record_word(reply, AT_DENIED), 0);
+		m->n++;
+	}
+}
+
+/* RFC 2203 section 5.4. */
+TEST(a_context_is_given_back_at_the_end)
+{
+	start_middle("krb5p");
+	c.change = see_destroy;
+	c.n = 0;
+	ck_assert_msg(cat("krb5p") == 0, "%s", err);
+	ck_assert_uint_eq(c.n, 1);
+	stop_middle();
+}
+
 /* ---- replies to READ */
 
 enum trick {

@@ -83,6 +83,24 @@ TEST(a_reload_exchanges_the_certificate)
 	ck_assert_int_eq(d.status, 0);
 }
 
+/* RFC 9289 section 6.1. */
+TEST(the_log_tells_what_each_connection_chose)
+{
+	const struct tls_client_config proven = { .cert = pki.host };
+	struct tls_client c;
+
+	ck_assert(daemon_start(&d, ARGS(MEM, TLS, "--tls-ca", pki.ca,
+					"--log-level", "debug")));
+	ck_assert(tls_client_start(&c, d.tcp_port, NULL));
+	ck_assert(daemon_logged(&d, "TLS begins, without a trusted "));
+	tls_client_close(&c);
+	ck_assert(tls_client_start(&c, d.tcp_port, &proven));
+	ck_assert(daemon_logged(&d, "TLS begins, with a trusted "));
+	tls_client_close(&c);
+	daemon_end(&d, SIGTERM);
+	ck_assert_int_eq(d.status, 0);
+}
+
 TEST(a_mistake_in_a_file_changes_nothing)
 {
 	FILE *f;

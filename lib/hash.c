@@ -54,16 +54,21 @@ static uint64_t fold(uint64_t h, uint64_t word)
 uint64_t hash_bytes(const void *data, size_t len)
 {
 	const uint8_t *p = data;
-	uint64_t h = len * 0x9e3779b97f4a7c15u, word;
+	uint64_t h = len * 0x9e3779b97f4a7c15u, word = 0;
+	size_t left = len;
 
-	for (; len >= sizeof(word); p += sizeof(word), len -= sizeof(word)) {
+	for (; left >= sizeof(word); p += sizeof(word), left -= sizeof(word)) {
 		memcpy(&word, p, sizeof(word));
 		h = fold(h, le64toh(word));
 	}
-	if (len) {
-		word = 0;
-		memcpy(&word, p, len);
-		h = fold(h, le64toh(word));
+	if (left == 0)
+		return h;
+	if (len < sizeof(word)) {
+		memcpy(&word, p, left);
+		return fold(h, le64toh(word));
 	}
-	return h;
+	/* The last eight bytes at once, without those that are in @h: a copy
+	 * of a few bytes is slower. */
+	memcpy(&word, p + left - sizeof(word), sizeof(word));
+	return fold(h, le64toh(word) >> 8 * (sizeof(word) - left));
 }

@@ -436,6 +436,8 @@ TEST(hashes_of_bytes_are_the_same_in_every_version)
 		{ "/", 0x15411e9a8e962ce8 },
 		{ "/export", 0xc40b986851d6abe4 },
 		{ "12345678", 0x9d0fc284558e9201 },
+		{ "123456789", 0x242145779d9f5974 },
+		{ "123456789abcdef", 0xeb11580368e38fab },
 		{ "a longer text of thirty bytes.", 0xee8629f0e1636493 },
 	};
 

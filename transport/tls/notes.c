@@ -31,7 +31,7 @@ static void note_key(const char *path, char **notes)
 	fail_too(notes, line);
 }
 
-/* What a note is about. */
+/* The subject of a note. */
 struct noted {
 	const char	*what, *path;
 	const ASN1_TIME	*from, *until;

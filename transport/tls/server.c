@@ -207,7 +207,7 @@ static bool set_rules(SSL_CTX *ctx)
 	       SSL_CTX_set_recv_max_early_data(ctx, 0) == 1;
 }
 
-static int check_file(const char *what, const char *path, char **why)
+static int check_tls_file(const char *what, const char *path, char **why)
 {
 	struct stat st;
 
@@ -227,14 +227,14 @@ static int check_file(const char *what, const char *path, char **why)
 
 static int check_files(const struct tls_files *f, char **why)
 {
-	int err = check_file("the certificate", f->cert, why);
+	int err = check_tls_file("the certificate", f->cert, why);
 
 	if (!err)
-		err = check_file("the key", f->key, why);
+		err = check_tls_file("the key", f->key, why);
 	if (!err)
-		err = check_file("the trust store", f->ca, why);
+		err = check_tls_file("the trust store", f->ca, why);
 	if (!err)
-		err = check_file("the revocation list", f->crl, why);
+		err = check_tls_file("the revocation list", f->crl, why);
 	return err;
 }
 

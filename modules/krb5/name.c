@@ -74,6 +74,9 @@ static int find_local(const char *local, struct gss_accept *a)
 		buf = grown;
 		err = getpwnam_r(local, &pw, buf, size, &found);
 	} while (err == ERANGE && size < (1u << 20));
+	/* The group of a user without an id is not taken either. */
+	if (found && pw.pw_uid == GSS_NO_USER)
+		found = NULL;
 	if (found) {
 		a->uid = pw.pw_uid;
 		a->gid = pw.pw_gid;

@@ -4,6 +4,7 @@
 #include "tests/krb5/kdc.h"
 
 #include <dlfcn.h>
+#include <errno.h>
 #include <pwd.h>
 #include <stdio.h>
 #include <time.h>
@@ -122,6 +123,89 @@ TEST(a_ticket_for_another_service_is_refused_though_its_key_is_there)
 	ck_assert_uint_ne(a.major, GSS_COMPLETE);
 	ck_assert_ptr_null(a.keys);
 	ck_assert_uint_ne(user_of("daemon"), GSS_NO_USER);
+	kdc_stop(&kdc);
+}
+
+/* ---- what the name service says */
+
+/* Its answer about the next users, if it is not NULL. */
+static const struct answer {
+	int	 err;
+	bool	 has_user;
+	uint32_t uid, gid;
+	size_t	 needs;			/* bytes for the user, or ERANGE */
+	uint32_t want_uid, want_gid;	/* GSS_NO_USER: none */
+	const char *why;		/* no context is made */
+} *answer;
+
+/* The module takes this one for the C library's. */
+__attribute__((visibility("default")))
+int getpwnam_r(const char *name, struct passwd *pw, char *buf, size_t size,
+	       struct passwd **out)
+{
+	const struct passwd *real;
+
+	*out = NULL;
+	if (!answer) {
+		real = getpwnam(name);
+		if (real)
+			*pw = *real;
+		*out = real ? pw : NULL;
+		return 0;
+	}
+	if (size < answer->needs)
+		return ERANGE;
+	pw->pw_uid = answer->uid;
+	pw->pw_gid = answer->gid;
+	*out = answer->has_user ? pw : NULL;
+	return answer->err;
+}
+
+static const struct answer answers[] = {
+	{ .has_user = true, .uid = 0, .gid = 0 },
+	{ .has_user = true, .uid = 65534, .gid = 65534,
+	  .want_uid = 65534, .want_gid = 65534 },
+	{ .has_user = true, .uid = 5, .gid = 6, .needs = 500000,
+	  .want_uid = 5, .want_gid = 6 },
+	{ .has_user = true, .uid = 5, .gid = GSS_NO_USER,
+	  .want_uid = 5, .want_gid = GSS_NO_USER },
+	/* No id: nor is its group. */
+	{ .has_user = true, .uid = GSS_NO_USER, .gid = 0,
+	  .want_uid = GSS_NO_USER, .want_gid = GSS_NO_USER },
+	{ .err = 0, .want_uid = GSS_NO_USER, .want_gid = GSS_NO_USER },
+	{ .err = ENOENT, .want_uid = GSS_NO_USER, .want_gid = GSS_NO_USER },
+	{ .err = ESRCH, .want_uid = GSS_NO_USER, .want_gid = GSS_NO_USER },
+	/* The user might have other rights than the anonymous one. */
+	{ .err = EIO, .why = "the name service does not say" },
+	{ .err = ETIMEDOUT, .why = "the name service does not say" },
+	{ .err = EMFILE, .why = "the name service does not say" },
+	{ .needs = SIZE_MAX, .why = "the name service does not say" },
+};
+
+TEST(each_answer_of_the_name_service_makes_a_user_or_none_or_no_context)
+{
+	struct gss_accept a;
+
+	start_kdc("GANNET.TEST");
+	for (size_t i = 0; i < ARRAY_SIZE(answers); i++) {
+		answer = &answers[i];
+		ask("daemon", "nfs@localhost", &a);
+		if (answer->why) {
+			ck_assert_msg(a.major != GSS_COMPLETE && !a.keys,
+				      "row %zu", i);
+			ck_assert_msg(strstr(a.why, answer->why) != NULL,
+				      "row %zu: %s", i, a.why);
+			continue;
+		}
+		ck_assert_msg(a.major == GSS_COMPLETE, "row %zu: %s", i, a.why);
+		mech->free(a.keys);
+		ck_assert_msg(a.uid == answer->want_uid &&
+			      a.gid == answer->want_gid, "row %zu: %u %u", i,
+			      a.uid, a.gid);
+		ck_assert_msg((a.seconds <= 300) == (a.uid == GSS_NO_USER),
+			      "row %zu", i);
+	}
+	answer = NULL;
 	kdc_stop(&kdc);
 }
 

@@ -57,6 +57,8 @@ static struct gss_mech mech;		/* gss_xor, which can hang */
 static atomic_bool hangs;
 static atomic_uint hanging, accepted;
 static atomic_bool catches, caught;	/* one alone */
+static atomic_bool opens_late;
+static atomic_uint opening;
 
 static void accept_later(void *arg, struct gss_accept *a)
 {
@@ -71,12 +73,21 @@ static void accept_later(void *arg, struct gss_accept *a)
 	atomic_fetch_add(&accepted, 1);
 }
 
+static int unwrap_later(const void *keys, struct iovec *iov, int n)
+{
+	atomic_fetch_add(&opening, 1);
+	ck_assert(AWAIT(!atomic_load(&opens_late)));
+	atomic_fetch_sub(&opening, 1);
+	return gss_xor.unwrap(keys, iov, n);
+}
+
 static void setup_with(struct rpc_gss_config config)
 {
 	config.mech = &mech;
 	config.max_client_waiting = WAITING;
 	mech = gss_xor;
 	mech.accept = accept_later;
+	mech.unwrap = unwrap_later;
 	gss = gss_doors_open(&d, &config, exports[0]);
 	harness_root(&d.srv, "/mem", &top);
 }
@@ -462,6 +473,80 @@ TEST(a_context_that_is_pushed_out_during_a_step_is_not_made)
 	ck_assert_uint_eq(u[0].g.init.handle.len, 0);
 	for (unsigned i = 0; i < 2; i++)
 		caller_close(&u[i].c);
+	free(u);
+	teardown();
+}
+
+/* Its arguments are encrypted, and long enough for a worker. */
+static void *write_file(void *arg)
+{
+	static const uint8_t data[DATA];
+	struct user *u = arg;
+
+	begin(u, NFSPROC3_WRITE, &u->file);
+	u->g.service = GSS_PRIVACY;
+	xdr_put_u64(&u->g.args, 0);
+	xdr_put_u32(&u->g.args, DATA);
+	xdr_put_u32(&u->g.args, 0);
+	xdr_put_opaque(&u->g.args, data, DATA);
+	ck_assert_uint_eq(gss_client_send(&u->g), RPC_SUCCESS);
+	ck_assert_uint_eq(xdr_get_u32(&u->g.res), NFS3_OK);
+	return NULL;
+}
+
+static uint32_t getattr(struct user *u)
+{
+	gss_client_begin(&u->g, NFS3_PROGRAM, 3, NFSPROC3_GETATTR);
+	xdr_put_opaque(&u->g.args, top.data, top.len);
+	return gss_client_send(&u->g);
+}
+
+/* Uses a context of its own, so that the first has to make room. */
+static void push_first_out(struct user *u)
+{
+	new_keys(u, 9);
+	u->g.handle_len = u->g.seq = 0;
+	ck_assert_uint_eq(init(u, GSS_INIT, 9, 0), RPC_SUCCESS);
+	ck_assert_uint_eq(getattr(u), RPC_SUCCESS);
+}
+
+static void destroy_first(struct user *u)
+{
+	take_number(u);
+	u->g.prog = NFS3_PROGRAM;
+	u->g.vers = 3;
+	ck_assert_uint_eq(gss_client_destroy(&u->g), RPC_SUCCESS);
+}
+
+/* It was proven before; its reply is proven, too. */
+TEST_LOOP(a_call_ends_well_whose_context_ends_before, 0, 2 * NDOORS)
+{
+	struct user *u = calloc(2, sizeof(*u));
+
+	setup_with((struct rpc_gss_config){ .max_client = 1 });
+	for (unsigned i = 0; i < 2; i++) {
+		caller_open(&u[i].c, &d, (enum door)(_i / 2), false);
+		gss_client_open(&u[i].g, &u[i].c, &gss_xor);
+		u[i].i = i;
+		u[i].s = &shared[0];
+	}
+	pthread_mutex_init(&shared[0].lock, NULL);
+	make_shared(&u[0], &shared[0]);
+	make_file(&u[0]);
+	atomic_store(&opens_late, true);
+	pthread_create(&u[0].thread, NULL, write_file, &u[0]);
+	EVENTUALLY(atomic_load(&opening) == 1);
+	if (_i % 2)
+		push_first_out(&u[1]);
+	else
+		destroy_first(&u[1]);
+	ck_assert_uint_eq(rpc_gss_contexts(gss), _i % 2);
+	atomic_store(&opens_late, false);
+	pthread_join(u[0].thread, NULL);
+	ck_assert_uint_eq(getattr(&u[0]), CALLER_DENIED +
+			  RPC_GSS_CREDPROBLEM);
+	for (unsigned i = 0; i < 2; i++)
+		close_user(&u[i]);
 	free(u);
 	teardown();
 }

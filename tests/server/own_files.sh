@@ -18,7 +18,26 @@ if [ -e modules/krb5/krb5.so ]; then
 		'[server]' "krb5-keytab = $e/keytab" > "$e/gannet.conf"
 	files="$files keytab"
 fi
-own_gannetd --pid-file "$e/run/pid" --control "$e/run/control" \
+tls=
+if command -v openssl > /dev/null; then
+	printf '%s\n' '[ca]' default_ca=d '[d]' "database=$here/issued" \
+		default_md=sha256 > "$here/openssl.cnf"
+	: > "$here/issued"
+	for f in server ca; do
+		openssl req -x509 -newkey ec \
+			-pkeyopt ec_paramgen_curve:P-256 -nodes -days 90 \
+			-subj /CN=localhost -keyout "$e/$f.key" \
+			-out "$e/$f.pem" || exit 1
+	done 2> "$here/out"
+	openssl ca -config "$here/openssl.cnf" -gencrl -crldays 30 \
+		-keyfile "$e/ca.key" -cert "$e/ca.pem" -out "$e/ca.crl" \
+		2> "$here/out" || exit 1
+	tls="--tls-cert $e/server.pem --tls-key $e/server.key"
+	tls="$tls --tls-ca $e/ca.pem --tls-crl $e/ca.crl"
+	files="$files server.pem server.key ca.pem ca.crl"
+fi
+# shellcheck disable=SC2086 # several words
+own_gannetd $tls --pid-file "$e/run/pid" --control "$e/run/control" \
 	--audit "$e/audit" --config "$e/gannet.conf" \
 	--exports-file "$e/exports.d" --no-rpcbind 2> "$e/log"
 at() { echo "tcp://127.0.0.1:$tcp$e/$1?mountport=$tcp"; }

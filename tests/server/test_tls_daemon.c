@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* TLS of gannetd, confined: its settings, and files that change. */
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
@@ -145,11 +147,13 @@ TEST(a_reload_does_not_wait_for_a_hung_file)
 	ck_assert_int_eq(d.status, 0);
 }
 
-static void write_settings(const char *config, const char *cert)
+static void write_settings(const char *config, const char *cert,
+			   const char *more)
 {
 	FILE *f = fopen(config, "w");
 
-	fprintf(f, "[server]\ntls-cert = %s\ntls-key = %s\n", cert, pki.key);
+	fprintf(f, "[server]\ntls-cert = %s\ntls-key = %s\n%s\n", cert,
+		pki.key, more);
 	fclose(f);
 }
 
@@ -161,9 +165,9 @@ TEST(a_reload_to_another_file_that_hangs_changes_nothing)
 	snprintf(config, sizeof(config), "%s/gannet.conf", d.dir);
 	snprintf(other, sizeof(other), "%s/other", d.dir);
 	ck_assert_int_eq(mkfifo(other, 0600), 0);
-	write_settings(config, pki.cert);
+	write_settings(config, pki.cert, "");
 	ck_assert(daemon_start(&d, ARGS(MEM, "--config", config)));
-	write_settings(config, other);
+	write_settings(config, other, "");
 	kill(d.pid, SIGHUP);
 	ck_assert(daemon_logged(&d, "configuration and exports unchanged"));
 	ck_assert(daemon_has_logged(&d, "does not answer"));
@@ -217,6 +221,54 @@ TEST(exports_can_demand_tls_where_there_is_tls)
 	ck_assert(!daemon_start(&d, ARGS("--check", TLS, "--tls-ca", pki.ca,
 					 "--export", mutual)));
 	ck_assert_int_eq(WEXITSTATUS(d.status), 0);
+}
+
+/* Of 8 MiB it is 2 MiB, and half of that for an address; of 64 KiB each. */
+TEST(a_quarter_of_the_memory_is_for_tls)
+{
+	char config[128];
+	struct tls_client c[17];
+
+	snprintf(config, sizeof(config), "%s/gannet.conf", d.dir);
+	write_settings(config, pki.cert, "memory = 8");
+	ck_assert(daemon_start(&d, ARGS(MEM, "--config", config)));
+	for (int i = 0; i < 17; i++)
+		ck_assert_msg(tls_client_start(&c[i], d.tcp_port, NULL) ==
+			      (i < 16), "%d", i);
+	ck_assert(daemon_logged(&d, "TLS refused: connections under TLS have "
+				"all the memory that they can have"));
+	write_settings(config, pki.cert, "memory = 16");
+	kill(d.pid, SIGHUP);
+	EVENTUALLY(serves("server"));
+	for (int i = 0; i < 17; i++)
+		tls_client_close(&c[i]);
+	daemon_end(&d, SIGTERM);
+}
+
+/* As SECURITY.md has them. */
+TEST(handshakes_have_their_bounds_and_end)
+{
+	static const unsigned fit[] = { 64, 64, 64, 1 };
+	static struct tls_client c[ARRAY_SIZE(fit)][65];
+	unsigned k, i, wrong = 0;
+	uint8_t b;
+
+	ck_assert(daemon_start(&d, ARGS(MEM, TLS)));
+	for (k = 0; k < ARRAY_SIZE(fit); k++)
+		for (i = 0; i <= fit[k]; i++) {
+			tls_client_open_from(&c[k][i], d.tcp_port,
+					     INADDR_LOOPBACK + k);
+			wrong += tls_client_probe(&c[k][i]) != (i < fit[k]);
+		}
+	/* Unless the machine is so slow that the first one has ended. */
+	if (recv(c[0][0].fd, &b, 1, MSG_DONTWAIT) < 0)
+		ck_assert_uint_eq(wrong, 0);
+	/* After ten seconds. */
+	ck_assert(tls_client_is_left(&c[0][0]));
+	for (k = 0; k < ARRAY_SIZE(fit); k++)
+		for (i = 0; i <= fit[k]; i++)
+			tls_client_close(&c[k][i]);
+	daemon_end(&d, SIGTERM);
 }
 
 /* Puts there a certificate of these times, in days from now. */

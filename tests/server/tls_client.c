@@ -17,15 +17,25 @@ enum { AUTH_TLS = 7 };
 
 void tls_client_open(struct tls_client *c, uint16_t port)
 {
-	struct sockaddr_in sa = { .sin_family = AF_INET,
-				  .sin_port = htons(port) };
+	tls_client_open_from(c, port, INADDR_LOOPBACK);
+}
+
+void tls_client_open_from(struct tls_client *c, uint16_t port, uint32_t from)
+{
+	struct sockaddr_in sa = { .sin_family = AF_INET };
 	int one = 1;
 
 	memset(c, 0, sizeof(*c));
-	sa.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	sa.sin_addr.s_addr = htonl(from);
 	c->buf = malloc(TLS_CLIENT_BUF);
 	c->fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	assert(c->buf && c->fd >= 0);
+	setsockopt(c->fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &one,
+		   sizeof(one));
+	if (bind(c->fd, (struct sockaddr *)&sa, sizeof(sa)) < 0)
+		abort();
+	sa.sin_port = htons(port);
+	sa.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
 	if (connect(c->fd, (struct sockaddr *)&sa, sizeof(sa)) < 0)
 		abort();
 	setsockopt(c->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));

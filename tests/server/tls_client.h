@@ -77,6 +77,8 @@ struct tls_client {
 
 /* Connects, in clear. */
 void tls_client_open(struct tls_client *c, uint16_t port);
+/* The same, from this IPv4 address. */
+void tls_client_open_from(struct tls_client *c, uint16_t port, uint32_t from);
 void tls_client_close(struct tls_client *c);
 /* Sends a call in clear, of NULL, with the flavor AUTH_TLS. */
 void tls_client_ask(struct tls_client *c);

@@ -501,9 +501,13 @@ TEST(handshakes_of_a_client_are_bounded)
 		tls_client_close(&c[i]);
 	tls_client_close(&good);
 	EVENTUALLY(xprt_gate_count(rig.srv.tcp->gate) == 0);
-	ck_assert(tls_client_start(&good, rig.srv.port, NULL));
-	ck_assert_int_eq(tls_rig_ask(&good), NFS3_OK);
-	tls_client_close(&good);
+	/* One that is complete does not count. */
+	for (int i = 0; i < 4; i++) {
+		ck_assert(tls_client_start(&c[i], rig.srv.port, NULL));
+		ck_assert_int_eq(tls_rig_ask(&c[i]), NFS3_OK);
+	}
+	for (int i = 0; i < 4; i++)
+		tls_client_close(&c[i]);
 }
 
 TEST(the_last_handshakes_are_for_clients_without_one)

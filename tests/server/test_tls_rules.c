@@ -208,6 +208,7 @@ TEST(without_a_trust_store_a_certificate_proves_nothing)
 	ck_assert(is_served(NULL));
 	ck_assert(is_served(rig.pki.host));
 	ck_assert(is_served(rig.pki.stranger));
+	ck_assert(!is_trusted());
 }
 
 /* RFC 9289 section 5 and RFC 8446 section 9.1: every peer has the first. */

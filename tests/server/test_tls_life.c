@@ -127,6 +127,26 @@ TEST(the_end_of_tls_waits_for_room)
 	tls_client_close(&c);
 }
 
+/* Answers to KeyUpdates that find no room hold the receiver. */
+TEST(a_client_that_takes_no_answers_is_served_when_it_does)
+{
+	struct tls_client c;
+
+	tls_rig_start(NULL, true);
+	ck_assert(tls_client_start(&c, rig.srv.port, NULL));
+	ck_assert_int_eq(tls_rig_ask(&c), NFS3_OK);
+	atomic_store(&full, true);
+	for (int i = 0; i < 3; i++) {
+		ck_assert(SSL_key_update(c.ssl, SSL_KEY_UPDATE_REQUESTED));
+		ck_assert_int_eq(SSL_do_handshake(c.ssl), 1);
+	}
+	tls_rig_post(&c);
+	EVENTUALLY(atomic_load(&denied) > 1);
+	atomic_store(&full, false);
+	ck_assert_int_eq(tls_rig_status(&c), NFS3_OK);
+	tls_client_close(&c);
+}
+
 TEST(a_connection_ends_before_its_key_is_worn)
 {
 	const struct tcp_tls limits = { .max_records = 20 };

@@ -31,8 +31,8 @@ struct tls_pki_cert {
 	const char *san;	/* as in openssl.cnf, or NULL */
 	const char *use;	/* extended key usage, the same */
 	long	    from, until;	/* seconds from now */
-	const char *key_use;	/* key usage, or NULL */
-	bool	    issues;	/* it is an authority's */
+	const char *key_use;	/* key usage, or NULL; with keyCertSign it is an
+				 * authority's */
 };
 
 /* Puts another certificate of the CA's, with the CN localhost, in the place of

@@ -42,6 +42,7 @@ static X509 *certify(EVP_PKEY *key, const char *cn, long serial,
 {
 	X509 *cert = X509_new();
 	X509_NAME *name = X509_get_subject_name(cert);
+	bool issues = !ca || (c->key_use && strstr(c->key_use, "keyCertSign"));
 
 	X509_set_version(cert, X509_VERSION_3);
 	ASN1_INTEGER_set(X509_get_serialNumber(cert), serial);
@@ -52,7 +53,7 @@ static X509 *certify(EVP_PKEY *key, const char *cn, long serial,
 	X509_set_issuer_name(cert, ca ? X509_get_subject_name(ca->cert) : name);
 	X509_set_pubkey(cert, key);
 	add_ext(cert, ca ? ca->cert : cert, NID_basic_constraints,
-		ca && !c->issues ? "critical,CA:FALSE" : "critical,CA:TRUE");
+		issues ? "critical,CA:TRUE" : "critical,CA:FALSE");
 	if (ca && c->san)
 		add_ext(cert, ca->cert, NID_subject_alt_name, c->san);
 	if (ca && c->use)
@@ -225,7 +226,8 @@ void tls_pki_forge(struct tls_pki *p)
 void tls_pki_delegate(struct tls_pki *p, bool revoked, bool has_list)
 {
 	static const struct tls_pki_cert c = {
-		.from = -3600, .until = 90 * 86400, .issues = true,
+		.from = -3600, .until = 90 * 86400,
+		.key_use = "keyCertSign,cRLSign",
 	};
 	struct authority root = read_ca(p->ca);
 	struct authority ca = { .key = EVP_EC_gen("P-256") };

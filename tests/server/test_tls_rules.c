@@ -202,6 +202,18 @@ TEST(an_authority_can_be_revoked)
 	ck_assert(is_trusted());
 }
 
+/* A forged chain costs as many hashes of a list as it has certificates. */
+TEST(a_chain_of_authorities_has_a_bound)
+{
+	tls_rig_start(NULL, true);
+	tls_pki_descend(&rig.pki, 4);
+	read_again();
+	ck_assert(is_trusted());
+	tls_pki_descend(&rig.pki, 5);
+	read_again();
+	ck_assert(!is_trusted());
+}
+
 TEST(without_a_trust_store_a_certificate_proves_nothing)
 {
 	tls_rig_start(NULL, false);

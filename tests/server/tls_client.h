@@ -48,6 +48,9 @@ void tls_pki_forge(struct tls_pki *p);
 /* Puts there one of another authority, which the CA issued and @revoked; with
  * @has_list its list, too, is behind the CA's. */
 void tls_pki_delegate(struct tls_pki *p, bool revoked, bool has_list);
+/* Puts there one of the last of @n lesser authorities, which issued each other,
+ * and its list behind the CA's. */
+void tls_pki_descend(struct tls_pki *p, int n);
 /* Gives the CA's certificate and list these times, in seconds from now. */
 void tls_pki_age(struct tls_pki *p, long from, long until);
 struct tls_files tls_pki_files(const struct tls_pki *p);

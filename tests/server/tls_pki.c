@@ -223,18 +223,19 @@ void tls_pki_forge(struct tls_pki *p)
 	free_ca(&host);
 }
 
+/* An authority's that another one issued. */
+static const struct tls_pki_cert lesser = {
+	.from = -3600, .until = 90 * 86400, .key_use = "keyCertSign,cRLSign",
+};
+
 void tls_pki_delegate(struct tls_pki *p, bool revoked, bool has_list)
 {
-	static const struct tls_pki_cert c = {
-		.from = -3600, .until = 90 * 86400,
-		.key_use = "keyCertSign,cRLSign",
-	};
 	struct authority root = read_ca(p->ca);
 	struct authority ca = { .key = EVP_EC_gen("P-256") };
 	FILE *f;
 
 	ca.cert = certify(ca.key, revoked ? "a revoked CA" : "a lesser CA",
-			  revoked ? REVOKED : 9, &root, &c);
+			  revoked ? REVOKED : 9, &root, &lesser);
 	issue(&ca, "host", 10, p->host);
 	f = fopen(p->host, "a");
 	assert(f);
@@ -244,6 +245,30 @@ void tls_pki_delegate(struct tls_pki *p, bool revoked, bool has_list)
 		put_crl(&ca, 11, &usual, p->crl);
 	free_ca(&ca);
 	free_ca(&root);
+}
+
+void tls_pki_descend(struct tls_pki *p, int n)
+{
+	struct authority all[8] = { read_ca(p->ca) };
+	char cn[16];
+	FILE *f;
+
+	assert(n < 8);
+	for (int i = 1; i <= n; i++) {
+		snprintf(cn, sizeof(cn), "CA %d", i);
+		all[i].key = EVP_EC_gen("P-256");
+		all[i].cert = certify(all[i].key, cn, 20 + i, &all[i - 1],
+				      &lesser);
+	}
+	issue(&all[n], "host", 10, p->host);
+	put_crl(&all[n], 11, &usual, p->crl);
+	f = fopen(p->host, "a");
+	assert(f);
+	for (int i = n; i > 0; i--)
+		PEM_write_X509(f, all[i].cert);
+	fclose(f);
+	for (int i = 0; i <= n; i++)
+		free_ca(&all[i]);
 }
 
 void tls_pki_age(struct tls_pki *p, long from, long until)

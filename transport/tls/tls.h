@@ -30,8 +30,11 @@
 #define TLS_SHAKE_MAX	((size_t)24 << 10)
 /* Bytes of a record. */
 #define TLS_RECORD_MAX	((size_t)16 << 10)
+/* The most authorities between a client's certificate and the trust store's. */
+#define TLS_LESSER_MAX	4
 /* Bytes of a file.  Each handshake with a certificate computes a hash of the
- * list of revoked ones, whoever signed the certificate. */
+ * list of revoked ones, whoever signed the certificate: once for each
+ * certificate of the chain. */
 #define TLS_FILE_MAX	(4u << 20)
 
 struct tls_server;

@@ -314,11 +314,20 @@ TEST(files_that_are_about_to_fail_are_warned_of)
 	ck_assert_int_eq(d.status, 0);
 }
 
-TEST(a_chain_that_is_about_to_end_is_warned_of)
+static void append_file(const char *to, const char *from)
 {
-	FILE *f, *in;
+	FILE *f = fopen(to, "a"), *in = fopen(from, "r");
 	int c;
 
+	ck_assert(f && in);
+	while ((c = getc(in)) != EOF)
+		putc(c, f);
+	fclose(in);
+	fclose(f);
+}
+
+TEST(a_chain_that_is_about_to_end_is_warned_of)
+{
 	exchange(-1, 20);
 	ck_assert_int_eq(rename(pki.cert, pki.stranger), 0);
 	tls_pki_renew(&pki, "server");
@@ -327,12 +336,7 @@ TEST(a_chain_that_is_about_to_end_is_warned_of)
 	ck_assert(!daemon_has_logged(&d, "ends at"));
 	daemon_clean(&d);
 	daemon_prepare(&d);
-	f = fopen(pki.cert, "a");
-	in = fopen(pki.stranger, "r");
-	while ((c = getc(in)) != EOF)
-		putc(c, f);
-	fclose(in);
-	fclose(f);
+	append_file(pki.cert, pki.stranger);
 	ck_assert(daemon_start(&d, ARGS(MEM, TLS)));
 	ck_assert(daemon_logged(&d, "TLS: a certificate of the chain in "));
 	daemon_end(&d, SIGTERM);
@@ -372,6 +376,18 @@ TEST(a_trust_store_that_is_about_to_end_is_warned_of)
 		daemon_clean(&d);
 		daemon_prepare(&d);
 	}
+}
+
+/* Without tls-crl nobody is looked up. */
+TEST(a_list_that_nobody_is_looked_up_in_is_not_warned_of)
+{
+	tls_pki_age(&pki, -2 * 86400L, -86400L);
+	append_file(pki.ca, pki.crl);
+	ck_assert(!daemon_start(&d, ARGS("--check", MEM, TLS, "--tls-ca",
+					 pki.ca)));
+	ck_assert_int_eq(WEXITSTATUS(d.status), 0);
+	ck_assert(daemon_has_logged(&d, "TLS: the authority /CN=a CA in "));
+	ck_assert(!daemon_has_logged(&d, "the list of"));
 }
 
 TEST(settings_that_need_others_say_so)

@@ -101,9 +101,9 @@ static void note_trusted(X509_STORE *store, const struct tls_files *f,
 			 cert ? "the authority" : "the list of", name);
 		if (cert)
 			note_cert(cert, what, f->ca, notes);
-		else
-			/* The trust store can have lists, too. */
-			note_list(crl, what, f->crl ? : f->ca, notes);
+		else if (f->crl)
+			/* Lists in @f->ca count only then, too. */
+			note_list(crl, what, f->crl, notes);
 	}
 }
 

@@ -132,6 +132,8 @@ TEST_LOOP(names_are_found_by_pattern_and_type, 0, WAYS)
 	/* No letters -p -r, and -m with a value. */
 	ck_assert_int_eq(TOOL("find", url(""), "-print"), 2);
 	ck_assert_ptr_nonnull(strstr(err, "find has no -print, but -name, "));
+	ck_assert_int_eq(TOOL("find", url(""), "-print0"), 2);
+	ck_assert_ptr_nonnull(strstr(err, "find has no -print0, but -name, "));
 	ck_assert_int_eq(TOOL("find", "-mtime", "1", url("")), 2);
 	ck_assert_ptr_nonnull(strstr(err, "find has no -mtime, but -name, "));
 	ck_assert_int_eq(TOOL("find", url(""), "-name", "-print"), 0);

@@ -335,7 +335,8 @@ static const struct row *row_of(const struct command *c, int option)
 }
 
 /* find(1) has words behind one dash, which getopt would take for letters.
- * False, after a message: one that is not here. */
+ * False, after a message: find has a word of four letters or more, as -exec or
+ * -print0, that is not here.  Shorter ones can be letters of ours. */
 static bool lengthen_dashes(int argc, char *argv[], bool find)
 {
 	static char words[][12] = { "--name", "--type", "--maxdepth",
@@ -351,8 +352,8 @@ static bool lengthen_dashes(int argc, char *argv[], bool find)
 			k++;
 		if (k < ARRAY_SIZE(words)) {
 			argv[i++] = words[k];	/* and its value */
-		} else if (find && arg[0] == '-' && strlen(arg) > 4 &&
-			   !arg[1 + strspn(arg + 1, small)]) {
+		} else if (find && arg[0] == '-' &&
+			   strspn(arg + 1, small) > 3) {
 			fprintf(stderr, "gannet-nfs: find has no %s, but "
 				"-name, -type, -mindepth and -maxdepth\n",
 				arg);

@@ -120,12 +120,12 @@ static uint64_t run_probe(struct crew_job *job)
 	struct probe *p = container_of(job, struct probe, job);
 	char why[GSS_WHY_MAX];
 
+	warn_of_mode(p->keytab + strlen(FILE_TYPE));
 	if (p->module->probe(p->keytab, why))
 		log_info("Kerberos: serving with the keys in %s", p->keytab);
 	else
 		log_warn("%s: sec=krb5, krb5i and krb5p do not work until that "
 			 "is mended", why);
-	warn_of_mode(p->keytab + strlen(FILE_TYPE));
 	free(p);
 	return CREW_GONE;
 }

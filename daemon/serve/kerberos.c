@@ -9,8 +9,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "lib/crew.h"
+#include "lib/errand.h"
 #include "lib/log.h"
+#include "lib/util.h"
 #include "vfs/backends.h"
 
 /* Of keytabs: the library knows others. */
@@ -21,6 +22,7 @@ struct kerberos {
 	struct gss_mech	 mech;		/* the server's copy of it */
 	char		*keytab;	/* "FILE:/..." */
 	struct rpc_gss	*gss;
+	struct probe	*probe;		/* NULL: none runs */
 	const struct rpc_flavor *flavors[RPC_FLAVORS_MAX];
 };
 
@@ -98,9 +100,11 @@ fail:
 	return err;
 }
 
-/* Outlives the server, if it hangs. */
+/* A look at the keytab, whose disk can hang.  So can the name service, which
+ * libkrb5 asks for this machine's name.  Other exports must not wait for that,
+ * and the server can end before. */
 struct probe {
-	struct crew_job	       job;
+	struct errand	       errand;
 	const struct gss_mech *module;
 	char		       keytab[];
 };
@@ -115,37 +119,50 @@ static void warn_of_mode(const char *path)
 			 st.st_mode & S_IROTH ? "read" : "change", path);
 }
 
-static uint64_t run_probe(struct crew_job *job)
+static int run_probe(struct errand *e)
 {
-	struct probe *p = container_of(job, struct probe, job);
+	struct probe *p = container_of(e, struct probe, errand);
 	char why[GSS_WHY_MAX];
 
-	warn_of_mode(p->keytab + strlen(FILE_TYPE));
+	warn_of_mode(e->path);
 	if (p->module->probe(p->keytab, why))
 		log_info("Kerberos: serving with the keys in %s", p->keytab);
 	else
 		log_warn("%s: sec=krb5, krb5i and krb5p do not work until that "
 			 "is mended", why);
-	free(p);
-	return CREW_GONE;
+	return 0;
 }
 
-/* Logs the keytab's faults.  On a crew, since its disk, or the name service
- * that is asked for this machine's name, can hang, and other exports must
- * not wait for that. */
-static void probe_keytab(const struct kerberos *k)
+static void drop_probe(struct errand *e)
+{
+	free(container_of(e, struct probe, errand));
+}
+
+/* Logs the keytab's faults, later if a thread can be had for that. */
+static struct probe *probe_begin(const struct kerberos *k)
 {
 	size_t size = strlen(k->keytab) + 1;
 	struct probe *p = calloc(1, sizeof(*p) + size);
 
 	if (!p)
-		return;
+		return NULL;
 	p->module = k->module;
 	memcpy(p->keytab, k->keytab, size);
-	if (crew_job_init(&p->job, run_probe, "keytab") < 0)
-		run_probe(&p->job);
-	else
-		crew_run(&p->job);
+	p->errand = (struct errand){ .path = p->keytab + strlen(FILE_TYPE),
+				     .run = run_probe, .drop = drop_probe };
+	if (errand_begin(&p->errand) == 0)
+		return p;
+	run_probe(&p->errand);
+	free(p);
+	return NULL;
+}
+
+/* Waits, since exit() ends libkrb5 under a thread that is in it.  One that
+ * hangs is left there.  Takes @p, which can be NULL. */
+static void probe_end(struct probe *p)
+{
+	if (p && errand_await(&p->errand, errand_deadline()) != -ETIMEDOUT)
+		free(p);
 }
 
 int kerberos_serve(struct kerberos *k, struct rpc_server_config *config,
@@ -159,14 +176,17 @@ int kerberos_serve(struct kerberos *k, struct rpc_server_config *config,
 	err = rpc_server_create(config, out);
 	if (err)
 		return err;
-	probe_keytab(k);
+	k->probe = probe_begin(k);
 	return rpc_gss_start(k->gss, *out);
 }
 
 void kerberos_end(struct kerberos *k, struct rpc_server *server)
 {
-	if (k)
+	if (k) {
 		rpc_gss_stop(k->gss);
+		probe_end(k->probe);
+		k->probe = NULL;
+	}
 	rpc_server_destroy(server);
 }
 

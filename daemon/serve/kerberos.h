@@ -20,6 +20,7 @@ int kerberos_load(const struct options *o, struct kerberos **out);
  * mended while the server runs. */
 int kerberos_serve(struct kerberos *k, struct rpc_server_config *config,
 		   struct rpc_server **out);
-/* Takes @server, of which no listener and no call is left. */
+/* Takes @server, of which no listener and no call is left.  Waits for a look at
+ * the keytab that has not ended, but not for long. */
 void kerberos_end(struct kerberos *k, struct rpc_server *server);
 void kerberos_destroy(struct kerberos *k);

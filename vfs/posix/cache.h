@@ -11,7 +11,8 @@
 struct posix_node *posix_cache_find(struct posix_fs *fs,
 				    const struct vfs_handle *h);
 /* Enters @n, unless another thread has entered a node of the file: returns the
- * node to use, counted.  Takes @n. */
+ * node to use, counted.  Takes @n.  Makes no room: the opening of @n's
+ * descriptor did that (posix_cache_room()). */
 struct posix_node *posix_cache_enter(struct posix_cache *c,
 				     struct posix_node *n);
 /* The file is gone or has changed its properties: no later look-up finds @n. */

@@ -44,8 +44,12 @@ static void note_call(struct calls *m, const struct record *call,
 	served_so |= !mounts && record_word(reply, AT_DENIED) == 0;
 }
 
-/* The ticket is for a name, and MNT is to go through the relay, too. */
-static void start_middle(const char *sec)
+typedef void change_fn(struct calls *m, const struct record *call,
+		       struct record *reply);
+
+/* The ticket is for a name, and MNT is to go through the relay, too.  What
+ * @change uses is set before: the relay's threads run from then on. */
+static void start_middle(const char *sec, change_fn *change)
 {
 	char settings[400], cwd[160], opts[80], cache[80];
 	static char text[400];
@@ -67,29 +71,31 @@ static void start_middle(const char *sec)
 	setenv("KRB5CCNAME", cache, 1);
 	setenv("KRB5_CLIENT_KTNAME", "FILE:/nonexistent", 1);
 	make_file(path(export, "f"), 2000);
+	in_clear = served_so = false;
+	c.change = change;
+	c.n = 0;
 	call_relay_start(&c);
 	getsockname(c.relay.fd, (struct sockaddr *)&sin, &len);
 	snprintf(text, sizeof(text), "tcp://localhost:%u%s/f?mountport=%u",
 		 ntohs(sin.sin_port), export, ntohs(sin.sin_port));
 	target = text;
-	in_clear = served_so = false;
 }
 
 static void stop_middle(void)
 {
-	relay_stop(&c.relay);
 	stop();
 	kdc_stop(&kdc);
 }
 
-/* Reads the file.  The exit code; the file is out if that is 0, and no byte of
- * it else. */
+/* Reads the file, and ends the relay, whose threads have then noted all calls.
+ * The exit code; the file is out if that is 0. */
 static int cat(const char *sec)
 {
 	int code = sec ? TOOL("cat", "--sec", sec, "--retries=1", "-b", "512",
 			      target) :
 			 TOOL("cat", "--retries=1", "-b", "512", target);
 
+	relay_stop(&c.relay);
 	if (code == 0)
 		same(path(export, "f"), outfile);
 	return code;
@@ -142,12 +148,10 @@ static const struct {
 TEST_LOOP(a_list_of_flavors_that_was_changed_weakens_no_call, 0,
 	  ARRAY_SIZE(lists))
 {
-	start_middle("krb5p");
-	c.change = change_list;
 	list = lists[_i].list;
 	for (nlist = 0; nlist < MANY && list[nlist]; nlist++)
 		;
-	c.n = 0;
+	start_middle("krb5p", change_list);
 	ck_assert_msg(cat(lists[_i].sec) == (lists[_i].why ? 1 : 0), "%s", err);
 	ck_assert_uint_gt(c.n, 0);
 	if (lists[_i].why) {
@@ -179,9 +183,7 @@ static void change_window(struct calls *m, const struct record *call,
 
 TEST(a_window_that_was_changed_makes_no_context)
 {
-	start_middle("krb5");
-	c.change = change_window;
-	c.n = 0;
+	start_middle("krb5", change_window);
 	ck_assert_int_ne(cat("krb5"), 0);
 	ck_assert_msg(strstr(err, "a server that proves itself") && c.n > 0,
 		      "%s", err);
@@ -204,9 +206,7 @@ static void see_destroy(struct calls *m, const struct record *call,
 /* RFC 2203 section 5.4. */
 TEST(a_context_is_given_back_at_the_end)
 {
-	start_middle("krb5p");
-	c.change = see_destroy;
-	c.n = 0;
+	start_middle("krb5p", see_destroy);
 	ck_assert_msg(cat("krb5p") == 0, "%s", err);
 	ck_assert_uint_eq(c.n, 1);
 	stop_middle();
@@ -269,9 +269,7 @@ TEST_LOOP(a_reply_that_was_changed_or_repeated_is_not_believed, 0, 3 * TRICKS)
 	trick = (enum trick)(_i % TRICKS);
 	if (_i == FLIP_END)
 		return;
-	start_middle("krb5:krb5i:krb5p");
-	c.change = change_read;
-	c.n = 0;
+	start_middle("krb5:krb5i:krb5p", change_read);
 	ck_assert_int_ne(cat(sec), 0);
 	/* Of the file's four parts, the first can be as it was. */
 	ck_assert_msg(strlen(err) > 0 && c.n > 0, "%s", err);

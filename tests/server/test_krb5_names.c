@@ -149,6 +149,7 @@ TEST(a_token_that_comes_again_leaves_no_file)
 		mech->free(a.keys);
 	}
 	kdc_client_close(&client);
+	unsetenv("KRB5RCACHEDIR");
 	ck_assert_int_eq(rmdir(dir), 0);	/* it is empty */
 	kdc_stop(&kdc);
 }

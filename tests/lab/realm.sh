@@ -1,6 +1,6 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: BSD-2-Clause
-# Sourced by the suite kerberos: a KDC in the guest, the client's daemon
+# Sourced by the suites of Kerberos: a KDC in the guest, the client's daemon
 # with the key of its machine, and a server of $dir with keys of its own, in
 # the place of the lab's; realm_end brings that back.
 # shellcheck source=tests/lab/lib.sh

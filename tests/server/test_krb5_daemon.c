@@ -18,16 +18,16 @@ static struct daemon_run run;
 /* With the keytab @name in the realm's folder. */
 static void start_daemon(const char *name)
 {
-	static const char *const args[] = { "--export", "/tmp 127.0.0.1(ro)",
-					    NULL };
-	char cwd[160];
+	char cwd[160], export[96];
 
 	ck_assert_ptr_nonnull(getcwd(cwd, sizeof(cwd)));
 	daemon_prepare(&run);
+	snprintf(export, sizeof(export), "%s 127.0.0.1(ro)", run.dir);
 	snprintf(run.settings, sizeof(run.settings), "[exports]\n"
 		 "backend-dir = %s/modules/krb5\n[server]\n"
 		 "krb5-keytab = %s/%s\n", cwd, kdc.dir, name);
-	ck_assert(daemon_start(&run, args));
+	ck_assert(daemon_start(&run, (const char *const[]){
+			       "--export", export, NULL }));
 }
 
 static void end_daemon(void)

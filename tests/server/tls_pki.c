@@ -250,12 +250,13 @@ void tls_pki_delegate(struct tls_pki *p, bool revoked, bool has_list)
 void tls_pki_descend(struct tls_pki *p, int n)
 {
 	struct authority all[8] = { read_ca(p->ca) };
-	char cn[16];
+	char cn[32];
 	FILE *f;
 
 	assert(n < 8);
 	for (int i = 1; i <= n; i++) {
-		snprintf(cn, sizeof(cn), "CA %d", i);
+		/* Its key is in no list of an earlier call's. */
+		snprintf(cn, sizeof(cn), "CA %d of %d", i, n);
 		all[i].key = EVP_EC_gen("P-256");
 		all[i].cert = certify(all[i].key, cn, 20 + i, &all[i - 1],
 				      &lesser);

@@ -76,8 +76,8 @@ struct outbox {
 	void (*update)(struct outbox *o);
 	/* The end has begun.  Set under the lock, with err. */
 	atomic_bool	 closing;
-	bool		 gathering;	/* only the loop's thread reads it: it
-					 * pushes once, after many posts */
+	bool		 gathering;	/* the loop's: it pushes once, after
+					 * many posts */
 	/* Guards the fields below and what the user posts.  A leaf, except that
 	 * a task can be posted under it. */
 	pthread_mutex_t	 lock;
@@ -98,6 +98,13 @@ void outbox_fini(struct outbox *o);
 /* With the lock, which it releases meanwhile: sends the posted messages, unless
  * another thread does or the socket is full. */
 void outbox_push(struct outbox *o);
+/* True if the caller is the loop's thread while it gathers: it need not push
+ * after posting. */
+static inline bool outbox_gathers(const struct outbox *o)
+{
+	return o->loop == loop_current && o->gathering;
+}
+
 /* The loop's: the socket has room again. */
 void outbox_ready(struct outbox *o);
 /* Begins the end, for the reason @err, unless it has begun, and kicks.  A

@@ -9,7 +9,6 @@
  * gives are gathered apart, without a lock, until the whole batch is handed
  * over.
  */
-#include <endian.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -255,9 +254,9 @@ int tcp_reply(struct msg *msg)
 	assert(msg->head_len + msg->tail_len <= MSG_HEAD_SIZE);
 	assert(len <= MSG_MAX_LEN + MSG_HEAD_SIZE);
 	forget_call(m);
-	m->mark = htobe32(RECORD_LAST | len);
+	record_put_mark(&m->mark, len);
 	m->len = RECORD_MARK_SIZE + len;
-	if (conn->poller->loop == loop_current && conn->out.box.gathering) {
+	if (outbox_gathers(&conn->out.box)) {
 		list_add(&conn->batch.list, m);
 		conn->batch.asked |= msg->sent != NULL;
 		conn->batch.calls++;
@@ -288,7 +287,7 @@ void tcp_drop(struct msg *msg)
 	struct tcp_conn *conn = container_of(msg->xprt, struct tcp_conn, xprt);
 
 	forget_call(m);
-	if (conn->poller->loop == loop_current && conn->out.box.gathering) {
+	if (outbox_gathers(&conn->out.box)) {
 		conn->batch.calls++;
 		tcp_msg_free(conn->poller, m);
 		return;

@@ -350,7 +350,7 @@ void iwarp_queue_add(struct iwarp_conn *c, struct fabric_wr *wr)
 int iwarp_post(struct fabric_conn *conn, struct fabric_wr *chain)
 {
 	struct iwarp_conn *c = iwarp_conn(conn);
-	bool later = c->out.loop == loop_current && c->out.gathering;
+	bool later = outbox_gathers(&c->out);
 	int err;
 
 	mutex_lock(&c->out.lock);

@@ -73,6 +73,19 @@ void kdc_new_key(struct kdc *k)
 	run_realm(k);
 }
 
+void kdc_settings(const struct kdc *k, const char *keytab, char *to,
+		  size_t size)
+{
+	char cwd[160];
+	int len;
+
+	ck_assert_ptr_nonnull(getcwd(cwd, sizeof(cwd)));
+	len = snprintf(to, size, "[exports]\nbackend-dir = %s/modules/krb5\n"
+		       "[server]\nbind = 127.0.0.1\nkrb5-keytab = %s/%s\n",
+		       cwd, k->dir, keytab);
+	ck_assert_int_lt(len, (int)size);
+}
+
 static bool answers(const struct kdc *k)
 {
 	struct sockaddr_in sin = { .sin_family = AF_INET,
@@ -227,6 +240,20 @@ void kdc_client_open(struct kdc_client *c, struct kdc *k, const char *user,
 	must(major, minor, "credentials");
 	c->service = name_of(server, (gss_OID)GSS_KRB5_NT_PRINCIPAL_NAME);
 	kdc_client_step(c, NULL, 0);
+}
+
+void kdc_login(struct kdc *k, const char *user)
+{
+	struct kdc_client client;
+	char cache[80];
+
+	snprintf(cache, sizeof(cache), "FILE:%s/cache%u", k->dir, k->ncaches);
+	if (user) {
+		kdc_client_open(&client, k, user, "nfs@localhost");
+		kdc_client_close(&client);
+	}
+	setenv("KRB5CCNAME", cache, 1);
+	setenv("KRB5_CLIENT_KTNAME", "FILE:/nonexistent", 1);
 }
 
 void kdc_client_step(struct kdc_client *c, const void *token, size_t len)

@@ -25,6 +25,13 @@ void kdc_start_realm(struct kdc *k, const char *enctype, const char *realm,
 void kdc_stop(struct kdc *k);
 /* The service's key is another one now, in a new keytab. */
 void kdc_new_key(struct kdc *k);
+/* Writes gannet.conf for a server with the module and the realm's @keytab; it
+ * ends in the section [server].  localhost can also be ::1, which exports to
+ * 127.0.0.1 are not for: so the server listens there alone. */
+void kdc_settings(const struct kdc *k, const char *keytab, char *to,
+		  size_t size);
+/* Programs have a ticket of @user for nfs@localhost; NULL: none. */
+void kdc_login(struct kdc *k, const char *user);
 
 /* A client's context, for the user @name and the service @service, as
  * "nfs@localhost". */

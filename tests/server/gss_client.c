@@ -224,6 +224,19 @@ uint32_t gss_client_send(struct gss_client *g)
 	return stat;
 }
 
+void gss_client_nfs(struct gss_client *g, uint32_t procnum,
+		    const struct nfs3_fh *fh)
+{
+	gss_client_begin(g, NFS3_PROGRAM, NFS3_VERSION, procnum);
+	xdr_put_opaque(&g->args, fh->data, fh->len);
+}
+
+void gss_client_ok(struct gss_client *g)
+{
+	ck_assert_uint_eq(gss_client_send(g), RPC_SUCCESS);
+	ck_assert_uint_eq(xdr_get_u32(&g->res), NFS3_OK);
+}
+
 uint32_t gss_client_destroy(struct gss_client *g)
 {
 	uint32_t stat;

@@ -4,6 +4,7 @@
 
 #include "tests/server/doors.h"
 #include "wire/gss.h"
+#include "wire/nfs3.h"
 
 struct gss_mech;
 struct rpc_gss_config;
@@ -57,11 +58,16 @@ uint32_t gss_client_init(struct gss_client *g, uint32_t proc,
 bool gss_client_take(struct gss_client *g, void *keys);
 void gss_client_begin(struct gss_client *g, uint32_t prog, uint32_t vers,
 		      uint32_t procnum);
+/* A call of NFS about @fh. */
+void gss_client_nfs(struct gss_client *g, uint32_t procnum,
+		    const struct nfs3_fh *fh);
 /* Makes the call, with the number behind g->seq; returns its length behind the
  * first four bytes of g->call. */
 uint32_t gss_client_make(struct gss_client *g);
 /* Makes the call and sends it.  As caller_send(), with g->res; checks that the
  * verifier, and the results, are the server's. */
 uint32_t gss_client_send(struct gss_client *g);
+/* The same for a call of NFS, which succeeds. */
+void gss_client_ok(struct gss_client *g);
 /* Sends DESTROY. */
 uint32_t gss_client_destroy(struct gss_client *g);

@@ -31,37 +31,16 @@ static void name_host(void)
 	memcpy(at, "localhost", 9);
 }
 
-/* Has a cache with a ticket of @user, or with none. */
-static void login(const char *user)
-{
-	struct kdc_client client;
-	char cache[80];
-
-	snprintf(cache, sizeof(cache), "FILE:%s/cache%u", kdc.dir, kdc.ncaches);
-	if (user) {
-		kdc_client_open(&client, &kdc, user, "nfs@localhost");
-		kdc_client_close(&client);
-	}
-	setenv("KRB5CCNAME", cache, 1);
-	setenv("KRB5_CLIENT_KTNAME", "FILE:/nonexistent", 1);
-}
-
 /* With a realm that is made. */
 static void start_server(int way, const char *sec)
 {
-	char opts[80], settings[400], cwd[160];
+	char opts[80], settings[400];
 
-	ck_assert_ptr_nonnull(getcwd(cwd, sizeof(cwd)));
-	/* localhost can also be ::1, but the export's rule is for 127.0.0.1:
-	 * the server listens there alone. */
-	snprintf(settings, sizeof(settings), "[exports]\n"
-		 "backend-dir = %s/modules/krb5\n[server]\n"
-		 "bind = 127.0.0.1\n"
-		 "krb5-keytab = %s/server.keytab\n", cwd, kdc.dir);
+	kdc_settings(&kdc, "server.keytab", settings, sizeof(settings));
 	snprintf(opts, sizeof(opts), "rw,insecure,no_root_squash,sec=%s", sec);
 	start_both(way, opts, settings);
 	name_host();
-	login("host/localhost");
+	kdc_login(&kdc, "host/localhost");
 }
 
 static void start_krb5(int way, const char *sec)
@@ -118,7 +97,7 @@ TEST(a_file_belongs_to_the_user_of_the_ticket)
 		return;
 	start_krb5(WAY_TCP, "krb5p");
 	ck_assert_int_eq(chmod(export, 0777), 0);
-	login("alice");
+	kdc_login(&kdc, "alice");
 	ck_assert_int_eq(TOOL("touch", "--sec=krb5p", "-u", "0", url("f")), 0);
 	ck_assert_int_eq(stat(path(export, "f"), &st), 0);
 	ck_assert_uint_eq(st.st_uid, user->pw_uid);
@@ -164,7 +143,7 @@ TEST(a_confined_server_reads_what_krb5_conf_names)
 	for (int i = 0; i < 2; i++)
 		ck_assert_msg(TOOL("ls", "--sec=krb5p", url("")) == 0, "%s",
 			      err);
-	login("alice");
+	kdc_login(&kdc, "alice");
 	ck_assert_msg(TOOL("ls", "--sec=krb5p", url("")) == 0, "%s", err);
 	stop_krb5();
 }
@@ -183,9 +162,9 @@ TEST(without_a_context_the_cause_is_named)
 {
 	start_krb5(WAY_TCP, "krb5p");
 	fails("127.0.0.1", "Kerberos: ");
-	login(NULL);
+	kdc_login(&kdc, NULL);
 	fails("localhost", "there is no ticket: run kinit");
-	login("alice");
+	kdc_login(&kdc, "alice");
 	kdc_new_key(&kdc);
 	ck_assert_int_eq(TOOL("ls", "--sec=krb5", url("")), 1);
 	ck_assert_ptr_nonnull(strstr(err, "takes only sec=krb5p for"));
@@ -217,7 +196,7 @@ TEST(doctor_tries_the_ticket)
 	ck_assert_int_eq(TOOL("doctor", "--sec=krb5p", host), 0);
 	ck_assert_ptr_nonnull(strstr(out, "\nNext: gannet-nfs doctor tcp://"));
 	ck_assert_ptr_nonnull(strstr(out, " --sec=krb5p\n"));
-	login(NULL);
+	kdc_login(&kdc, NULL);
 	ck_assert_int_eq(TOOL("doctor", "--sec=krb5p", url("")), 1);
 	ck_assert_ptr_nonnull(strstr(out, "there is no ticket: run kinit"));
 	ck_assert_int_eq(TOOL("doctor", "--sec=krb5i", url("")), 1);

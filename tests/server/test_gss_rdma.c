@@ -17,21 +17,9 @@ static struct gss_client g;
 static struct nfs3_fh top, file;
 static uint8_t data[FILE_LEN], sink[SINK];
 
-static void begin(uint32_t proc, const struct nfs3_fh *fh)
-{
-	gss_client_begin(&g, NFS3_PROGRAM, 3, proc);
-	xdr_put_opaque(&g.args, fh->data, fh->len);
-}
-
-static void send_ok(void)
-{
-	ck_assert_uint_eq(gss_client_send(&g), RPC_SUCCESS);
-	ck_assert_uint_eq(xdr_get_u32(&g.res), NFS3_OK);
-}
-
 static void begin_write(uint32_t len)
 {
-	begin(NFSPROC3_WRITE, &file);
+	gss_client_nfs(&g, NFSPROC3_WRITE, &file);
 	xdr_put_u64(&g.args, 0);
 	xdr_put_u32(&g.args, len);
 	xdr_put_u32(&g.args, 0);
@@ -57,16 +45,16 @@ static void setup(enum door door)
 	ck_assert(gss_client_take(&g, gss_xor_keys(t.nonce)));
 	for (size_t i = 0; i < sizeof(data); i++)
 		data[i] = (uint8_t)(i * 7 + (i >> 9));
-	begin(NFSPROC3_CREATE, &top);
+	gss_client_nfs(&g, NFSPROC3_CREATE, &top);
 	xdr_put_string(&g.args, "f");
 	for (int i = 0; i < 7; i++)
 		xdr_put_u32(&g.args, 0);
-	send_ok();
+	gss_client_ok(&g);
 	ck_assert(xdr_get_bool(&g.res));
 	file = harness_get_fh(&g.res);
 	begin_write(FILE_LEN);
 	xdr_put_fixed(&g.args, data, FILE_LEN);
-	send_ok();
+	gss_client_ok(&g);
 }
 
 static void teardown(void)
@@ -80,7 +68,7 @@ static void teardown(void)
 
 static void begin_read(uint32_t len)
 {
-	begin(NFSPROC3_READ, &file);
+	gss_client_nfs(&g, NFSPROC3_READ, &file);
 	xdr_put_u64(&g.args, 0);
 	xdr_put_u32(&g.args, len);
 }
@@ -89,7 +77,7 @@ static void begin_read(uint32_t len)
 static void read_data(uint32_t len, bool reduced)
 {
 	begin_read(len);
-	send_ok();
+	gss_client_ok(&g);
 	xdr_get_fixed(&g.res, 88 + 8);
 	ck_assert_uint_eq(xdr_get_u32(&g.res), len);
 	ck_assert_mem_eq(reduced ? sink : xdr_get_fixed(&g.res, len).data, data,

@@ -92,28 +92,16 @@ static void logout(void)
 	kdc_client_close(&client);
 }
 
-static void begin(uint32_t proc, const struct nfs3_fh *fh)
-{
-	gss_client_begin(&g, NFS3_PROGRAM, 3, proc);
-	xdr_put_opaque(&g.args, fh->data, fh->len);
-}
-
-static void send_ok(void)
-{
-	ck_assert_uint_eq(gss_client_send(&g), RPC_SUCCESS);
-	ck_assert_uint_eq(xdr_get_u32(&g.res), NFS3_OK);
-}
-
 /* Returns the handle of a new file, and its owner. */
 static struct nfs3_fh create(const char *name, uint32_t *uid)
 {
 	struct nfs3_fh fh;
 
-	begin(NFSPROC3_CREATE, &top);
+	gss_client_nfs(&g, NFSPROC3_CREATE, &top);
 	xdr_put_string(&g.args, name);
 	for (int i = 0; i < 7; i++)
 		xdr_put_u32(&g.args, 0);
-	send_ok();
+	gss_client_ok(&g);
 	ck_assert(xdr_get_bool(&g.res));
 	fh = harness_get_fh(&g.res);
 	ck_assert(xdr_get_bool(&g.res));
@@ -124,20 +112,20 @@ static struct nfs3_fh create(const char *name, uint32_t *uid)
 
 static void write_data(const struct nfs3_fh *fh, uint32_t len)
 {
-	begin(NFSPROC3_WRITE, fh);
+	gss_client_nfs(&g, NFSPROC3_WRITE, fh);
 	xdr_put_u64(&g.args, 0);
 	xdr_put_u32(&g.args, len);
 	xdr_put_u32(&g.args, 0);
 	xdr_put_opaque(&g.args, data, len);
-	send_ok();
+	gss_client_ok(&g);
 }
 
 static void read_data(const struct nfs3_fh *fh, uint32_t len)
 {
-	begin(NFSPROC3_READ, fh);
+	gss_client_nfs(&g, NFSPROC3_READ, fh);
 	xdr_put_u64(&g.args, 0);
 	xdr_put_u32(&g.args, len);
-	send_ok();
+	gss_client_ok(&g);
 	xdr_get_fixed(&g.res, 88 + 8);
 	ck_assert_uint_eq(xdr_get_u32(&g.res), len);
 	ck_assert_mem_eq(xdr_get_fixed(&g.res, len).data, data, len);
@@ -199,12 +187,12 @@ TEST(a_principal_acts_as_its_user)
 	login("host/localhost");
 	create("f", &uid);
 	ck_assert_uint_eq(uid, 0);
-	begin(NFSPROC3_SETATTR, &top);
+	gss_client_nfs(&g, NFSPROC3_SETATTR, &top);
 	xdr_put_u32(&g.args, 1);
 	xdr_put_u32(&g.args, 0777);
 	for (int i = 0; i < 6; i++)
 		xdr_put_u32(&g.args, 0);
-	send_ok();
+	gss_client_ok(&g);
 	logout();
 	ck_assert_uint_eq(owner_of_a_file_of("alice"),
 			  getpwnam("daemon")->pw_uid);
@@ -258,16 +246,12 @@ static void start_daemon(void)
 {
 	static char export[160];
 	static const char *const args[] = { "--export", export, NULL };
-	char cwd[160];
 
 	start_kdc(enctypes[1]);
-	ck_assert_ptr_nonnull(getcwd(cwd, sizeof(cwd)));
 	daemon_prepare(&run);
 	snprintf(export, sizeof(export), "%s 127.0.0.1(ro,insecure,sec=krb5p)",
 		 run.dir);
-	snprintf(run.settings, sizeof(run.settings), "[exports]\n"
-		 "backend-dir = %s/modules/krb5\n[server]\n"
-		 "krb5-keytab = %s/server.keytab\n", cwd, kdc.dir);
+	kdc_settings(&kdc, "server.keytab", run.settings, sizeof(run.settings));
 	ck_assert(daemon_start(&run, args));
 	ck_assert(daemon_logged(&run, "Kerberos: serving with the keys"));
 	memset(&c, 0, sizeof(c));
@@ -286,7 +270,7 @@ static void end_daemon(void)
 
 static uint32_t fsstat(const struct nfs3_fh *fh)
 {
-	begin(NFSPROC3_FSSTAT, fh);
+	gss_client_nfs(&g, NFSPROC3_FSSTAT, fh);
 	return gss_client_send(&g);
 }
 

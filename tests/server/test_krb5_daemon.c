@@ -18,14 +18,11 @@ static struct daemon_run run;
 /* With the keytab @name in the realm's folder. */
 static void start_daemon(const char *name)
 {
-	char cwd[160], export[96];
+	char export[96];
 
-	ck_assert_ptr_nonnull(getcwd(cwd, sizeof(cwd)));
 	daemon_prepare(&run);
 	snprintf(export, sizeof(export), "%s 127.0.0.1(ro)", run.dir);
-	snprintf(run.settings, sizeof(run.settings), "[exports]\n"
-		 "backend-dir = %s/modules/krb5\n[server]\n"
-		 "krb5-keytab = %s/%s\n", cwd, kdc.dir, name);
+	kdc_settings(&kdc, name, run.settings, sizeof(run.settings));
 	ck_assert(daemon_start(&run, (const char *const[]){
 			       "--export", export, NULL }));
 }

@@ -51,25 +51,16 @@ typedef void change_fn(struct calls *m, const struct record *call,
  * @change uses is set before: the relay's threads run from then on. */
 static void start_middle(const char *sec, change_fn *change)
 {
-	char settings[400], cwd[160], opts[80], cache[80];
+	char settings[400], opts[80];
 	static char text[400];
 	struct sockaddr_in sin;
 	socklen_t len = sizeof(sin);
-	struct kdc_client client;
 
 	kdc_start(&kdc, "aes256-cts-hmac-sha1-96");
-	ck_assert_ptr_nonnull(getcwd(cwd, sizeof(cwd)));
-	snprintf(settings, sizeof(settings), "[exports]\n"
-		 "backend-dir = %s/modules/krb5\n[server]\n"
-		 "bind = 127.0.0.1\n"
-		 "krb5-keytab = %s/server.keytab\n", cwd, kdc.dir);
+	kdc_settings(&kdc, "server.keytab", settings, sizeof(settings));
 	snprintf(opts, sizeof(opts), "rw,insecure,no_root_squash,sec=%s", sec);
 	start_both(WAY_TCP, opts, settings);
-	snprintf(cache, sizeof(cache), "FILE:%s/cache%u", kdc.dir, kdc.ncaches);
-	kdc_client_open(&client, &kdc, "host/localhost", "nfs@localhost");
-	kdc_client_close(&client);
-	setenv("KRB5CCNAME", cache, 1);
-	setenv("KRB5_CLIENT_KTNAME", "FILE:/nonexistent", 1);
+	kdc_login(&kdc, "host/localhost");
 	make_file(path(export, "f"), 2000);
 	in_clear = served_so = false;
 	c.change = change;

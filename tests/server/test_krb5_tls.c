@@ -21,33 +21,26 @@ static struct tls_pki pki;
 /* The URLs' host is the service's, and gannet-nfs has a ticket for it. */
 static void name_host(void)
 {
-	struct kdc_client client;
-	char cache[80], *at = strstr(base, "127.0.0.1");
+	char *at = strstr(base, "127.0.0.1");
 
 	ck_assert_ptr_nonnull(at);
 	memcpy(at, "localhost", 9);
-	snprintf(cache, sizeof(cache), "FILE:%s/cache%u", kdc.dir, kdc.ncaches);
-	kdc_client_open(&client, &kdc, "host/localhost", "nfs@localhost");
-	kdc_client_close(&client);
-	setenv("KRB5CCNAME", cache, 1);
-	setenv("KRB5_CLIENT_KTNAME", "FILE:/nonexistent", 1);
+	kdc_login(&kdc, "host/localhost");
 }
 
 static void setup(void)
 {
-	char settings[sizeof(d.settings)], cwd[160];
-	int len;
+	char settings[sizeof(d.settings)];
+	size_t len;
 
 	tls_pki_make(&pki);
 	kdc_start(&kdc, "aes256-cts-hmac-sha1-96");
-	ck_assert_ptr_nonnull(getcwd(cwd, sizeof(cwd)));
-	/* localhost can also be ::1, which the export is not for. */
-	len = snprintf(settings, sizeof(settings), "[exports]\n"
-		       "backend-dir = %s/modules/krb5\n[server]\n"
-		       "bind = 127.0.0.1\nkrb5-keytab = %s/server.keytab\n"
-		       "tls-cert = %s\ntls-key = %s\ntls-ca = %s\n", cwd,
-		       kdc.dir, pki.cert, pki.key, pki.ca);
-	ck_assert_int_lt(len, (int)sizeof(settings));
+	kdc_settings(&kdc, "server.keytab", settings, sizeof(settings));
+	len = strlen(settings);
+	len += (size_t)snprintf(settings + len, sizeof(settings) - len,
+				"tls-cert = %s\ntls-key = %s\ntls-ca = %s\n",
+				pki.cert, pki.key, pki.ca);
+	ck_assert_uint_lt(len, sizeof(settings));
 	start_both(WAY_TCP, "rw,insecure,no_root_squash,sec=krb5p,xprtsec=mtls",
 		   settings);
 	name_host();

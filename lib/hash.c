@@ -67,8 +67,8 @@ uint64_t hash_bytes(const void *data, size_t len)
 		memcpy(&word, p, left);
 		return fold(h, le64toh(word));
 	}
-	/* The last eight bytes at once, without those that are in @h: a copy
-	 * of a few bytes is slower. */
+	/* A load of eight bytes is faster than a copy of fewer; the shift
+	 * drops the bytes that @h has already. */
 	memcpy(&word, p + left - sizeof(word), sizeof(word));
 	return fold(h, le64toh(word) >> 8 * (sizeof(word) - left));
 }

@@ -501,7 +501,7 @@ static uint32_t getattr(struct user *u)
 	return gss_client_send(&u->g);
 }
 
-/* Uses a context of its own, so that the first has to make room. */
+/* Makes another context, which takes the place of the first. */
 static void push_first_out(struct user *u)
 {
 	new_keys(u, 9);

@@ -501,7 +501,7 @@ TEST(handshakes_of_a_client_are_bounded)
 		tls_client_close(&c[i]);
 	tls_client_close(&good);
 	EVENTUALLY(xprt_gate_count(rig.srv.tcp->gate) == 0);
-	/* One that is complete does not count. */
+	/* A handshake that is complete no longer has a place. */
 	for (int i = 0; i < 4; i++) {
 		ck_assert(tls_client_start(&c[i], rig.srv.port, NULL));
 		ck_assert_int_eq(tls_rig_ask(&c[i]), NFS3_OK);

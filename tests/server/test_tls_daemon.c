@@ -378,7 +378,7 @@ TEST(a_trust_store_that_is_about_to_end_is_warned_of)
 	}
 }
 
-/* Without tls-crl nobody is looked up. */
+/* Without tls-crl the server does not use the lists in tls-ca. */
 TEST(a_list_that_nobody_is_looked_up_in_is_not_warned_of)
 {
 	tls_pki_age(&pki, -2 * 86400L, -86400L);
